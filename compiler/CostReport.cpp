@@ -11,6 +11,8 @@ namespace {
 
 /// A program that does more operations than this times what it needs gets a note.
 constexpr double mostRecomputation = 2;
+/// One that does fewer than this times what it has, too.
+constexpr double leastRecomputation = 0.95;
 
 __attribute__((format(printf, 1, 2))) std::string format(const char *pattern, ...) {
   char text[512];
@@ -75,13 +77,17 @@ void printTotal(const PredictedCost &cost) {
   std::printf("predicted  %.1f us on %s; %.3g operations", cost.kernel.nanoseconds * 1e-3,
               cost.device.c_str(), cost.kernel.operations);
   if (factor > 0)
-    std::printf(
-        ", %.2f times those that the program needs%s", factor,
-        factor > mostRecomputation ? "; note: values are computed again, or tiles are padded" : "");
+    std::printf(", %.2f for each of the program as written%s", factor,
+                factor > mostRecomputation
+                    ? "; note: values are computed again, or tiles are padded"
+                : factor < leastRecomputation ? "; masks and shared values leave some out"
+                                              : "");
   std::printf("; %.4g MB of scratch\n", cost.kernel.scratchBytes * 1e-6);
-  std::printf("least      %.1f us by %s, for %.4g MB; predicted is %.2f times that\n",
-              cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
-              cost.least.bytes * 1e-6, cost.kernel.nanoseconds / cost.least.nanoseconds);
+  std::printf(
+      "least      %.1f us by %s, for %.4g MB at the machine's full rates; predicted is %.2f times "
+      "that\n",
+      cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
+      cost.least.bytes * 1e-6, cost.kernel.nanoseconds / cost.least.nanoseconds);
 }
 
 std::string costJson(const LaunchCost &cost) {

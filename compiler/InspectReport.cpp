@@ -108,6 +108,15 @@ Expected<std::string> inspectKernel(CompiledSource &source, size_t kernel, std::
       known.push_back(Scalar(*dim));
   }
   given.resize(dims.size() + signature.num_scalars());
+  if (known.size() == dims.size()) {
+    std::vector<int64_t> sizes;
+    for (const Scalar &dim : known)
+      sizes.push_back(dim.i);
+    std::vector<std::optional<Scalar>> defaults(signature.num_scalars());
+    if (auto variables = complete_variables(signature, sizes, defaults))
+      if (Status met = run_checks(signature, *variables); !met)
+        return met.error();
+  }
   if (costAlone) {
     auto cost = predictCost(source, kernel, target, facts, given, {});
     if (!cost)

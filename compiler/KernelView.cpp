@@ -15,10 +15,12 @@
 #include "compiler/Dump.h"
 #include "compiler/PassDiagnostics.h"
 #include "compiler/RelevantFacts.h"
+#include "compiler/Stages.h"
 #include "compiler/arch/Architecture.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <set>
 
@@ -78,6 +80,7 @@ static void addPlans(KernelView &view, ModuleOp module, StringRef kernel,
     for (Attribute name : function.getArgNames())
       arguments.push_back(cast<StringAttr>(name).getValue().str());
     view.plans[function.getSymName().str()] = gpu::describePlan(function);
+    view.pipelines[function.getSymName().str()] = describeStages(function);
   }
   if (names.size() == 1 && llvm::hasSingleElement(functions))
     view.scheduleBlock = scheduleOf(kernel, names[0], gpu::getTiles(*functions.begin()));
@@ -141,8 +144,17 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
       names = tileNamesOf(module);
     keepStage(view.stages, stageOfModule(stage, module, places));
   };
+  ChangeRecorder recorder(places);
+  recorder.begin(**copy);
+  auto &afterPass = driver.pipeline.afterPass;
+  auto outer = std::exchange(afterPass, [&](const PassRun &run, ModuleOp module) {
+    recorder.see(run, module);
+    return success();
+  });
+  llvm::scope_exit restore([&] { afterPass = std::move(outer); });
   if (Status lowered = lower(**copy, isGpu ? Stage::Gpu : Stage::Fused, dump, seen); !lowered)
     return lowered.error();
+  view.changes = recorder.take();
   auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
   view.remarks = remarksOf(op);
   if (isGpu) {

@@ -5,6 +5,7 @@
 #include "compiler/CompiledSource.h"
 #include "compiler/Instructions.h"
 #include "compiler/LaunchReport.h"
+#include "compiler/PassChanges.h"
 #include "compiler/PredictedCost.h"
 #include "compiler/StageText.h"
 
@@ -29,7 +30,9 @@ struct KernelView {
   /// The tiles of the plan as a schedule block to begin with; empty where the kernel has no launch
   /// or several, or where a block cannot ask for such tiles.
   std::string scheduleBlock;
+  std::map<std::string, std::string> pipelines; ///< by function, see describeStages
   std::vector<CompiledSource::Remark> remarks;
+  PassChanges changes;
   std::unique_ptr<PredictedCost> cost; ///< null where a launch depends on what is not known
   /// The share of each place in a launch's predicted time, by function; the last is that of none.
   std::map<std::string, std::vector<double>> timeShares;

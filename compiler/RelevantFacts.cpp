@@ -264,6 +264,7 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
   KernelOp original = kernelOp(kernel);
   auto clone = cast<KernelOp>(builder.clone(*original));
+  clone.walk([](ComputeOp compute) { compute->removeAttr(frontend::beginsAttrName); });
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   settleScalarCases(clone, facts.cases);

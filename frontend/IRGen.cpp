@@ -127,6 +127,14 @@ void KernelGen::scheduleConditions() {
                                   schedule.whenText, number);
 }
 
+/// A literal, or the text of the program.
+std::string KernelGen::textOf(const Node *n) const {
+  if (n->kind == NodeKind::IntConst)
+    return std::to_string(n->intValue);
+  const std::string_view text = sources.file(n->span.file).text();
+  return std::string(text.substr(n->span.begin, n->span.end - n->span.begin));
+}
+
 void KernelGen::statement(const Statement &s) {
   mlir::Location at = loc(s.span);
   SmallVector<Value> extents;
@@ -142,6 +150,12 @@ void KernelGen::statement(const Statement &s) {
       builder, at, ArrayRef<StringRef>(names), ValueRange(extents),
       ArrayRef<mlir::Type>{storedType(dtype)}, ArrayRef<StringRef>{s.tensor->name},
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &, mlir::Location, ValueRange) {});
+  if (!llvm::all_of(s.indices, [](const IndexVar *var) { return var->startsAtZero(); })) {
+    auto begins = llvm::map_to_vector(s.indices, [&](const IndexVar *var) -> Attribute {
+      return builder.getStringAttr(textOf(var->lo));
+    });
+    compute->setAttr(beginsAttrName, builder.getArrayAttr(begins));
+  }
   statementOp = compute;
   builder.setInsertionPointToEnd(compute.getBlock());
   frames.emplace_back();

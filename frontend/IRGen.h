@@ -8,10 +8,15 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <string>
 
 namespace tk::frontend {
+
+/// On a tk.compute whose indices do not all begin at 0: what each begins at, as text. For people:
+/// no pass reads it.
+inline constexpr llvm::StringLiteral beginsAttrName = "tk.begins";
 
 /// What is made of the kernels of a program.
 enum class Kernels {

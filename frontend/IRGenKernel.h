@@ -36,6 +36,7 @@ private:
   void assume(const sema::Assumption &assumption);
   void scheduleConditions();
   void statement(const sema::Statement &statement);
+  std::string textOf(const sema::Node *n) const;
   mlir::Attribute schedules();
   mlir::Location loc(Span span) const;
   mlir::Type storedType(ast::DType dtype);

@@ -67,7 +67,8 @@ int emitAll(CompiledSource &source, size_t kernel, const std::string &target, co
       std::cerr << "tkc: no stage '" << stage.str() << "': " << text.error().message() << "\n";
       continue;
     }
-    Status written = writeFile(options.output + "/" + fileNameFor(name, stage.str()), *text);
+    Status written =
+        options.source.write(options.output + "/" + fileNameFor(name, stage.str()), *text);
     if (!written)
       return report(written.error(), options.source.json);
   }
@@ -115,7 +116,7 @@ int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &o
   if (isOneOfSeveral && options.output == "-")
     text->insert(0, "// kernel " + signature.name + "\n");
   const std::string path = pathOf(options, signature.name, isOneOfSeveral);
-  Status written = writeFile(path, *text);
+  Status written = options.source.write(path, *text);
   if (written && !options.bundle.depfile.empty())
     written = writeDepfile(options.bundle.depfile, path, *source);
   return written ? Done : report(written.error(), json);
@@ -156,7 +157,7 @@ int build(BuildOptions &options) {
     Expected<std::string> text = syntaxTree(options.source);
     if (!text)
       return report(text.error(), json);
-    Status written = writeFile(options.output.empty() ? "-" : options.output, *text);
+    Status written = options.source.write(options.output.empty() ? "-" : options.output, *text);
     return written ? Done : report(written.error(), json);
   }
   if (options.emit == "bundle")

@@ -112,7 +112,7 @@ int emitBundle(SourceOptions &options, const BundleOptions &bundle, const std::s
   Expected<Bundle> contents = buildBundle(**source, *request);
   if (!contents)
     return report(contents.error(), options.json);
-  Status written = writeFile(path, encode(*contents));
+  Status written = frontend.write(path, encode(*contents));
   if (written && !bundle.sourceBase.empty())
     written = writeSources(options, bundle, path, *contents);
   if (written && !bundle.depfile.empty())

@@ -34,6 +34,9 @@ std::vector<std::pair<int, const char *>> exitCodes();
 /// Prints an error to standard error and returns the exit code for it.
 int report(const Error &error, bool json);
 
+/// What is wrong with the text of a bound that has to be a number from 0 on; empty if nothing is.
+std::string notABound(const std::string &text);
+
 /// What `explain` prints where the passes say nothing of a kernel, or of a line.
 std::string nothingSaid(const std::string &file, const Signature &signature,
                         const std::string &target, unsigned line = 0);
@@ -79,6 +82,13 @@ struct SourceOptions {
   Expected<Facts> factsFor(const Signature &signature, bool general) const;
   /// The sizes given with --dim and the scalars given with --arg, by variable of the signature.
   Expected<std::vector<std::optional<Scalar>>> givenVariables(const Signature &signature) const;
+  /// Fails if the sizes and scalars that are given violate a condition of the kernel.
+  Status checkGiven(const Signature &signature) const;
+  /// Writes a file as writeFile does, unless that is one of those that the program consists of.
+  Status write(const std::string &path, std::string_view contents) const;
+
+private:
+  std::vector<std::string> readFiles; ///< that compile() read
 };
 
 using GivenVariables = std::vector<std::optional<Scalar>>;

@@ -98,6 +98,8 @@ int explain(ExplainOptions &options) {
   Expected<std::string> target = targetOfCode(options.source);
   if (!target)
     return report(target.error(), json);
+  if (Status met = options.source.checkGiven(signature); !met)
+    return report(met.error(), json);
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);

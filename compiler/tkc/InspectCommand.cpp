@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <iostream>
 
 namespace tk::tkc {
 namespace {
@@ -143,7 +144,37 @@ std::string bundleJson(const BundleKernel &kernel) {
   return text + "]}";
 }
 
+/// Options that would have no effect; empty if there is none.
+std::string idleOptions(const InspectOptions &options, bool isBundle) {
+  std::vector<std::string> idle;
+  auto add = [&](bool isGiven, const char *name) {
+    if (isGiven)
+      idle.emplace_back(name);
+  };
+  add(options.sass, "--sass");
+  add(options.cost, "--cost");
+  add(options.general, "--general");
+  if (isBundle) {
+    add(!options.source.target.empty(), "--target");
+    add(!options.source.dims.empty(), "--dim");
+    add(!options.source.scalars.empty(), "--arg");
+    add(!options.source.scheduleFile.empty(), "--schedule");
+    add(!options.source.device.empty(), "--device");
+    add(!options.source.disabledPasses.empty(), "--disable-pass");
+    add(!options.source.printAfter.empty(), "--print-after");
+    add(options.source.checked, "--checked");
+  }
+  return llvm::join(idle, ", ");
+}
+
+int refuseIdle(const std::string &idle, const char *why) {
+  std::cerr << "tkc inspect: " << idle << " " << why << "\n";
+  return WrongUsage;
+}
+
 int inspectBundle(const InspectOptions &options) {
+  if (std::string idle = idleOptions(options, /*isBundle=*/true); !idle.empty())
+    return refuseIdle(idle, "would have no effect: a bundle holds code that is compiled");
   Expected<Bundle> bundle = read_bundle(options.source.file);
   if (!bundle)
     return report(bundle.error(), options.source.json);
@@ -213,7 +244,11 @@ int inspect(InspectOptions &options) {
   Expected<std::string> target = targetOfCode(options.source);
   if (!target)
     return report(target.error(), json);
+  if (Status met = options.source.checkGiven(signature); !met)
+    return report(met.error(), json);
   if (*target == "cpu") {
+    if (std::string idle = idleOptions(options, /*isBundle=*/false); !idle.empty())
+      return refuseIdle(idle, "would have no effect: target 'cpu' has no GPU code");
     auto given = options.source.givenVariables(signature);
     return given ? inspectCpu(*source, kernel, *given, json) : report(given.error(), json);
   }
@@ -262,8 +297,10 @@ void addInspect(CLI::App &app, int &status) {
   options->source.addScalarsTo(*command);
   command->add_flag("--sass", options->sass,
                     "Print the machine code instead; needs nvdisasm, of the CUDA toolkit");
-  command->add_flag("--cost", options->cost,
-                    "Print the predicted times alone; compiles no code, and needs all dimensions");
+  command
+      ->add_flag("--cost", options->cost,
+                 "Print the predicted times alone; compiles no code, and needs all dimensions")
+      ->excludes("--sass");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = inspect(*options); });
 }

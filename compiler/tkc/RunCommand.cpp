@@ -258,31 +258,42 @@ void addRun(CLI::App &app, int &status) {
                    "NAME=AXIS,AXIS,…[:STRIDE]: the axes of a strided tensor from the outermost to "
                    "the innermost in memory, and the innermost one's stride")
       ->allow_extra_args(false);
-  command->add_option("--out", options->outputs, "NAME=PATH.npy: where to write a result")
-      ->allow_extra_args(false);
-  command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
+  auto *out =
+      command->add_option("--out", options->outputs, "NAME=PATH.npy: where to write a result")
+          ->allow_extra_args(false);
+  auto *check =
+      command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
   command->add_option("--check-elements", options->checkElements,
                       "How many elements of each result to check; 0: all");
-  command
-      ->add_option("--launches", options->launches,
-                   "How many times to launch; with --check two or more, all of which have to agree")
-      ->check(CLI::Range(1u, 1000000u));
-  command
-      ->add_option("--show", options->show,
-                   "NAME or NAME[INT|LOW..HIGH, …]: check, and print elements of a let or a result "
-                   "as the reference and the target compute them; a let is stored for that")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--diff", options->targets,
-                   "TARGET,TARGET,…: run on each, and compare the results with the first one's")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_flag("--validate-passes", options->validatePasses,
-                    "Compute the kernel after every pass, by the reference interpreter or by "
-                    "executing what the pass left, and name the first that changes a value");
-  command->add_flag("--explain", options->explain,
-                    "Print what the passes derived and declined to standard error");
-  command->add_flag("--time", options->time, "Print the median time of repeated runs");
+  auto *launches =
+      command
+          ->add_option(
+              "--launches", options->launches,
+              "How many times to launch; with --check two or more, all of which have to agree")
+          ->check(CLI::Range(1u, 1000000u));
+  auto *show =
+      command
+          ->add_option(
+              "--show", options->show,
+              "NAME or NAME[INT|LOW..HIGH, …]: check, and print elements of a let or a result "
+              "as the reference and the target compute them; a let is stored for that")
+          ->allow_extra_args(false);
+  auto *diff =
+      command
+          ->add_option("--diff", options->targets,
+                       "TARGET,TARGET,…: run on each, and compare the results with the first one's")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  auto *validate =
+      command->add_flag("--validate-passes", options->validatePasses,
+                        "Compute the kernel after every pass, by the reference interpreter or by "
+                        "executing what the pass left, and name the first that changes a value");
+  auto *explain = command->add_flag("--explain", options->explain,
+                                    "Print what the passes derived and declined to standard error");
+  auto *time = command->add_flag("--time", options->time, "Print the median time of repeated runs");
+  // --diff reports on targets beside one another, and does nothing of these.
+  for (CLI::Option *other : {out, check, launches, show, validate, explain, time})
+    diff->excludes(other);
   command->callback([options, &status] { status = run(*options); });
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/tkc/RowGaps.h"
 
 #include "runtime/Kernel.h"
+#include "runtime/LaunchObserver.h"
 #include "runtime/cuda/GpuModule.h"
 #include "runtime/cuda/Memory.h"
 
@@ -161,6 +162,92 @@ int64_t Session::spilledBytes() const {
   for (const Launch &launch : executable.plan.launches)
     bytes = std::max(bytes, module->resources(launch.symbol, 0, 1).spill_bytes);
   return bytes;
+}
+
+namespace {
+
+/// Times the launches of calls, on a device by events in the stream, else by the clock.
+class LaunchTimer final : public detail::LaunchObserver {
+public:
+  explicit LaunchTimer(cuda::DeviceContext *device) : device(device) {
+    detail::launch_observer() = this;
+  }
+  ~LaunchTimer() override { detail::launch_observer() = nullptr; }
+
+  void before(const std::string &symbol, void *stream) override {
+    if (number == launches.size())
+      launches.push_back({symbol, {}, {}, {}});
+    if (device)
+      mark(launches[number].first, stream);
+    else
+      start = std::chrono::steady_clock::now();
+  }
+
+  void after(const std::string & /*symbol*/, void *stream) override {
+    Timed &launch = launches[number++];
+    if (device)
+      mark(launch.last, stream);
+    else
+      launch.times.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count());
+  }
+
+  /// After a call, whose stream is done.
+  void endCall() {
+    number = 0;
+    for (Timed &launch : launches)
+      if (device)
+        launch.times.push_back(launch.last->since(*launch.first));
+  }
+
+  std::vector<LaunchTime> medians() {
+    std::vector<LaunchTime> result;
+    for (Timed &launch : launches) {
+      auto middle = launch.times.begin() + static_cast<long>(launch.times.size() / 2);
+      std::nth_element(launch.times.begin(), middle, launch.times.end());
+      result.push_back({launch.symbol, *middle});
+    }
+    return result;
+  }
+
+private:
+  struct Timed {
+    std::string symbol;
+    std::unique_ptr<cuda::Event> first, last;
+    std::vector<double> times;
+  };
+
+  void mark(std::unique_ptr<cuda::Event> &event, void *stream) {
+    if (!event)
+      event = std::make_unique<cuda::Event>(*device);
+    event->record(stream);
+  }
+
+  cuda::DeviceContext *device;
+  std::vector<Timed> launches;
+  std::chrono::steady_clock::time_point start;
+  size_t number = 0;
+};
+
+} // namespace
+
+Expected<std::vector<LaunchTime>> Session::timeOfLaunches() {
+  return detail::capture([&] {
+    auto call = [&] { state->bound->launch(Stream(state->streamHandle()), state->pointers); };
+    // The emulator's times say nothing of a device, and its calls take long.
+    const int numCalls = state->device ? 53 : 1, numWarmUp = state->device ? 3 : 0;
+    for (int i = 0; i < numWarmUp; ++i)
+      call();
+    LaunchTimer timer(state->device);
+    for (int i = numWarmUp; i < numCalls; ++i) {
+      call();
+      if (state->stream)
+        state->stream->synchronize();
+      timer.endCall();
+    }
+    return timer.medians();
+  });
 }
 
 double Session::copyRate(const std::string &target) {

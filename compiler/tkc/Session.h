@@ -10,6 +10,11 @@
 
 namespace tk::tkc {
 
+struct LaunchTime {
+  std::string symbol;
+  double milliseconds = 0;
+};
+
 /// One kernel bound to the arguments of one run, on the CPU or a GPU.
 class Session {
 public:
@@ -27,6 +32,9 @@ public:
   Expected<double> time(double seconds = 0.5);
   /// Bytes of local memory a thread, of the launch that has most; 0 without a GPU.
   int64_t spilledBytes() const;
+
+  /// The median time of each launch of a call that does something, alone, in their order.
+  Expected<std::vector<LaunchTime>> timeOfLaunches();
 
   const Signature &signature() const;
   const std::string &target() const;

@@ -3,6 +3,7 @@
 
 #include "compiler/interp/Interpreter.h"
 #include "frontend/Diagnostics.h"
+#include "frontend/IRGen.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -27,16 +28,28 @@ bool readRange(llvm::StringRef text, std::pair<int64_t, int64_t> &range) {
     return false;
   if (!text.contains("..")) {
     range.second = range.first + 1;
-    return range.first >= 0;
+    return true;
   }
-  return !high.trim().getAsInteger(10, range.second) && range.first >= 0 &&
-         range.second > range.first;
+  return !high.trim().getAsInteger(10, range.second) && range.second > range.first;
 }
 
-/// The ranges of a selection, which are whole axes where it gives none.
-Expected<std::vector<std::pair<int64_t, int64_t>>> rangesOf(const Selection &selection,
-                                                            const Extents &shape) {
+/// What an axis begins at, if that is a number; an expression of sizes counts as 0.
+int64_t firstOf(const std::vector<std::string> &begins, size_t axis) {
+  int64_t first = 0;
+  if (axis < begins.size() && llvm::StringRef(begins[axis]).getAsInteger(10, first))
+    return 0;
+  return first;
+}
+
+/// The places that a selection has, which are whole axes where it gives none. They count from where
+/// the axes begin.
+Expected<std::vector<std::pair<int64_t, int64_t>>>
+rangesOf(const Selection &selection, const Extents &shape, const std::vector<std::string> &begins) {
   std::vector<std::pair<int64_t, int64_t>> ranges = selection.ranges;
+  for (auto [axis, range] : llvm::enumerate(ranges)) {
+    range.first -= firstOf(begins, axis);
+    range.second -= firstOf(begins, axis);
+  }
   if (selection.isWhole)
     for (int64_t extent : shape)
       ranges.emplace_back(0, extent);
@@ -46,11 +59,15 @@ Expected<std::vector<std::pair<int64_t, int64_t>>> rangesOf(const Selection &sel
                      "', got " + std::to_string(ranges.size()) + " in '" + selection.text + "'");
   int64_t count = 1;
   for (auto [axis, range] : llvm::enumerate(ranges)) {
-    if (range.second > shape[axis])
+    if (range.first < 0 || range.second > shape[axis]) {
+      const int64_t first = firstOf(begins, axis);
+      const int64_t wrong = range.first < 0 ? range.first : range.second - 1;
       return Error(ErrorCode::invalid_argument,
-                   "index " + std::to_string(range.second - 1) + " of axis " +
-                       std::to_string(axis) + " in '" + selection.text + "' is out of range: '" +
-                       selection.name + "' has " + std::to_string(shape[axis]) + " there");
+                   "index " + std::to_string(wrong + first) + " of axis " + std::to_string(axis) +
+                       " in '" + selection.text + "' is out of range: '" + selection.name +
+                       "' has " + std::to_string(first) + ".." +
+                       std::to_string(first + shape[axis]) + " there");
+    }
     count = std::min(count * std::min(range.second - range.first, mostShown + 1), mostShown + 1);
   }
   if (count > mostShown)
@@ -123,10 +140,11 @@ Expected<std::vector<ShownTensor>> readSelections(CompiledSource &source, size_t
   for (const Selection &selection : selections) {
     const unsigned tensor = *signature.find_tensor(selection.name);
     const HostTensor &output = outputs[tensor];
-    auto ranges = rangesOf(selection, output.shape);
+    std::vector<std::string> begins = beginsOf(source.kernelOp(kernel), selection.name);
+    auto ranges = rangesOf(selection, output.shape, begins);
     if (!ranges)
       return ranges.error();
-    ShownTensor &values = shown.emplace_back(ShownTensor{selection, {}});
+    ShownTensor &values = shown.emplace_back(ShownTensor{selection, std::move(begins), {}});
     std::vector<int64_t> index;
     for (const auto &range : *ranges)
       index.push_back(range.first);
@@ -147,6 +165,33 @@ Expected<std::vector<ShownTensor>> readSelections(CompiledSource &source, size_t
   return shown;
 }
 
+std::vector<std::string> beginsOf(KernelOp kernel, const std::string &name) {
+  std::vector<std::string> begins;
+  kernel.walk([&](ComputeOp compute) {
+    auto list = compute->getAttrOfType<mlir::ArrayAttr>(frontend::beginsAttrName);
+    if (list && llvm::cast<mlir::StringAttr>(compute.getNames()[0]).getValue() == name) {
+      begins.clear(); // the last of a name
+      for (mlir::Attribute begin : list)
+        begins.push_back(llvm::cast<mlir::StringAttr>(begin).getValue().str());
+    }
+  });
+  return begins;
+}
+
+/// The indices of a place as the program has them: "[1, S + 3]".
+static std::string programIndex(const std::vector<int64_t> &index,
+                                const std::vector<std::string> &begins) {
+  std::string text;
+  for (auto [axis, place] : llvm::enumerate(index)) {
+    int64_t number = 0;
+    const bool isNumber =
+        axis >= begins.size() || !llvm::StringRef(begins[axis]).getAsInteger(10, number);
+    text += (text.empty() ? "" : ", ") + (isNumber ? std::to_string(place + number)
+                                                   : begins[axis] + " + " + std::to_string(place));
+  }
+  return "[" + text + "]";
+}
+
 std::string indexText(const std::vector<int64_t> &index) {
   std::string text;
   for (int64_t place : index)
@@ -161,8 +206,9 @@ void printShown(const std::vector<ShownTensor> &shown, const std::string &target
     for (const ShownValue &value : tensor.values) {
       const bool isSame = value.target == value.reference ||
                           (std::isnan(value.target) && std::isnan(value.reference));
-      std::printf("  %-18s %16.9g %16.9g %12.3g\n", indexText(value.index).c_str(), value.reference,
-                  value.target, isSame ? 0 : value.target - value.reference);
+      std::printf("  %-18s %16.9g %16.9g %12.3g\n",
+                  programIndex(value.index, tensor.begins).c_str(), value.reference, value.target,
+                  isSame ? 0 : value.target - value.reference);
     }
   }
 }
@@ -184,8 +230,10 @@ std::string shownJson(const std::vector<ShownTensor> &shown) {
     const char *separator = "";
     for (const ShownValue &value : tensor.values) {
       text += separator;
-      text += "{\"index\":" + indexText(value.index) +
-              ",\"reference\":" + numberJson(value.reference) +
+      std::vector<int64_t> index = value.index;
+      for (size_t axis = 0; axis < index.size(); ++axis)
+        index[axis] += firstOf(tensor.begins, axis);
+      text += "{\"index\":" + indexText(index) + ",\"reference\":" + numberJson(value.reference) +
               ",\"target\":" + numberJson(value.target) + "}";
       separator = ",";
     }

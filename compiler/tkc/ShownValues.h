@@ -34,8 +34,13 @@ struct ShownValue {
 
 struct ShownTensor {
   Selection selection;
-  std::vector<ShownValue> values;
+  std::vector<std::string> begins; ///< see beginsOf
+  std::vector<ShownValue> values;  ///< their places count from where the axes begin
 };
+
+/// What each axis of a let begins at, an integer or an expression of sizes; none where all begin
+/// at 0.
+std::vector<std::string> beginsOf(KernelOp kernel, const std::string &name);
 
 /// The selected elements by the reference, and of `outputs`, which are in the order of
 /// Signature::tensor. The tensors are results of the kernel.

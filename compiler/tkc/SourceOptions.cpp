@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <unistd.h>
 
 namespace tk::tkc {
@@ -119,6 +121,41 @@ Status writeFile(const std::string &path, std::string_view contents) {
     return detail::write_file(path, contents);
   std::fwrite(contents.data(), 1, contents.size(), stdout);
   return {};
+}
+
+Status SourceOptions::write(const std::string &path, std::string_view contents) const {
+  std::error_code none;
+  std::vector<std::string> inputs = readFiles;
+  inputs.push_back(file);
+  inputs.push_back(scheduleFile);
+  if (path != "-")
+    for (const std::string &input : inputs)
+      if (std::filesystem::equivalent(path, input, none))
+        return Error(ErrorCode::invalid_argument,
+                     "-o would replace '" + input + "', which the program is read from");
+  return writeFile(path, contents);
+}
+
+Status SourceOptions::checkGiven(const Signature &signature) const {
+  auto given = givenVariables(signature);
+  if (!given)
+    return given.error();
+  const size_t numDims = signature.dims.size();
+  std::vector<int64_t> dims;
+  for (const std::optional<Scalar> &dim : llvm::ArrayRef(*given).take_front(numDims))
+    if (dim)
+      dims.push_back(dim->i);
+  if (dims.size() != numDims)
+    return {};
+  auto variables = complete_variables(signature, dims, llvm::ArrayRef(*given).drop_front(numDims));
+  return variables ? run_checks(signature, *variables) : Status();
+}
+
+std::string notABound(const std::string &text) {
+  double value = 0;
+  return !llvm::StringRef(text).getAsDouble(value) && value >= 0 && std::isfinite(value)
+             ? ""
+             : "expected a number from 0 on, got '" + text + "'";
 }
 
 void SourceOptions::addTo(CLI::App &command) {
@@ -285,6 +322,8 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   Expected<std::shared_ptr<CompiledSource>> source = CompiledSource::create(*text, options, driver);
   if (source && !quiet && !(*source)->diagnostics().empty())
     std::fputs((*source)->diagnostics().c_str(), stderr);
+  if (source)
+    readFiles = (*source)->fileNames();
   return source;
 }
 

@@ -1,5 +1,8 @@
 //===- ViewCommand.cpp - tkc view: the compilation of a kernel on one page ===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/Profile.h"
+#include "compiler/tkc/Progress.h"
+#include "compiler/tkc/ViewChoices.h"
 #include "compiler/tkc/ViewDocument.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -17,6 +20,11 @@ struct ViewOptions {
   bool general = false; ///< assume nothing of sizes that are not given
   std::vector<std::string> compared;
   double tolerance = 0; ///< percent
+  bool profile = false;
+  bool quick = false;      ///< predicts no other choices
+  std::string profileFrom; ///< a document whose profile is taken
+  std::string stalls;      ///< a report of Nsight Compute
+  std::vector<std::string> inputs;
 };
 
 Expected<llvm::json::Value> readDocument(const std::string &path) {
@@ -38,12 +46,19 @@ int compare(const ViewOptions &options) {
   Expected<llvm::json::Value> after = readDocument(options.compared[1]);
   if (!after)
     return report(after.error(), json);
-  bool grown = false;
-  auto text = compareDocuments(*before, *after, options.tolerance, grown);
-  if (!text)
-    return report(text.error(), json);
-  std::cout << (text->empty() ? "no difference\n" : *text);
-  return grown ? WrongInput : Done;
+  auto compared = compareDocuments(*before, *after, options.tolerance);
+  if (!compared)
+    return report(compared.error(), json);
+  std::string text = compared->text.empty() ? "no difference\n" : compared->text;
+  if (json) {
+    text.clear();
+    llvm::raw_string_ostream(text)
+        << llvm::json::Value(llvm::json::Object{{"grown", compared->grown},
+                                                {"changes", std::move(compared->changes)}})
+        << "\n";
+  }
+  std::cout << text;
+  return compared->grown ? WrongInput : Done;
 }
 
 /// The dimensions of a kernel, up to the first that is not given.
@@ -55,6 +70,38 @@ std::vector<int64_t> knownDims(const GivenVariables &given, size_t numDims) {
     dims.push_back(dim->i);
   }
   return dims;
+}
+
+/// Adds what was measured to a document: now, or as another document has it.
+Status addProfile(llvm::json::Object &document, const ViewOptions &options,
+                  const ChosenKernel &chosen, const std::string &target, const KernelView &made) {
+  if (!options.profile && options.profileFrom.empty())
+    return {};
+  Expected<llvm::json::Object> profile = [&]() -> Expected<llvm::json::Object> {
+    if (!options.profileFrom.empty())
+      return readProfile(options.profileFrom, document.getString("kernel").value_or("").str(),
+                         target, *document.getObject("dims"));
+    ArgumentTexts texts;
+    texts.dims = options.source.dimValues().value();
+    texts.inputs = options.inputs;
+    texts.scalars = options.source.scalars;
+    Progress progress("measuring", options.source.json);
+    return profileKernel(chosen, options.source, texts, target, made);
+  }();
+  if (!profile)
+    return profile.error();
+  if (!options.stalls.empty()) {
+    Expected<std::string> csv = readFile(options.stalls);
+    if (!csv)
+      return csv.error();
+    Expected<llvm::json::Object> stalls = readStalls(*csv, made);
+    if (!stalls)
+      return stalls.error();
+    profile->erase("stalls_missing");
+    (*profile)["stalls"] = std::move(*stalls);
+  }
+  document["profile"] = std::move(*profile);
+  return {};
 }
 
 int view(ViewOptions &options) {
@@ -74,7 +121,9 @@ int view(ViewOptions &options) {
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
-  Expected<std::string> target = targetOfCode(options.source);
+  // What is measured is measured on a device, or on the emulator.
+  Expected<std::string> target =
+      options.profile ? resolve_target(options.source.target) : targetOfCode(options.source);
   if (!target)
     return report(target.error(), json);
   auto given = options.source.givenVariables(signature);
@@ -96,6 +145,13 @@ int view(ViewOptions &options) {
     if (size)
       sizes[name] = size->i;
   llvm::json::Value document = documentOf(*made, {signature, *facts, *target, sizes});
+  llvm::json::Object &members = *document.getAsObject();
+  if (made->cost && !options.quick) {
+    Progress progress("predicting other choices", json);
+    members["choices"] = choicesOf(options.source, *target, signature.name, *made);
+  }
+  if (Status added = addProfile(members, options, *chosen, *target, *made); !added)
+    return report(added.error(), json);
   std::string text;
   if (json)
     llvm::raw_string_ostream(text) << document << "\n";
@@ -104,7 +160,7 @@ int view(ViewOptions &options) {
   std::string path = options.output;
   if (path.empty())
     path = json ? "-" : signature.name + ".html";
-  Status written = writeFile(path, text);
+  Status written = options.source.write(path, text);
   return written ? Done : report(written.error(), json);
 }
 
@@ -118,18 +174,42 @@ void addView(CLI::App &app, int &status) {
   options->source.addTo(*command);
   command->get_option("FILE")->required(false);
   options->source.addScalarsTo(*command);
-  command->add_option("-o", options->output,
-                      "Where to write it; - is standard output; default: KERNEL.html, and standard "
-                      "output for --json");
-  command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
+  auto *output = command->add_option(
+      "-o", options->output,
+      "Where to write it; - is standard output; default: KERNEL.html, and standard "
+      "output for --json");
+  auto *general = command->add_flag("--general", options->general,
+                                    "Assume nothing of sizes that are not given");
+  auto *quick = command->add_flag("--quick", options->quick,
+                                  "Leave out the predicted times of what the compiler declined");
+  auto *profile = command->add_flag(
+      "--profile", options->profile,
+      "Also measure each launch on the target, with random inputs; where Nsight Compute is "
+      "installed, its reasons of stalls by line");
+  auto *from = command
+                   ->add_option("--profile-from", options->profileFrom,
+                                "Take what was measured from a document that --json wrote")
+                   ->excludes(profile);
   command
-      ->add_option("--diff", options->compared,
-                   "Compare two documents that --json wrote; exit 1 if a predicted time grew")
-      ->expected(2);
+      ->add_option("--in", options->inputs,
+                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input of --profile")
+      ->allow_extra_args(false)
+      ->needs(profile);
+  auto *stalls = command->add_option(
+      "--stalls", options->stalls,
+      "With a profile: a report that ncu --section SourceCounters --page source --csv wrote");
+  auto *diff =
+      command
+          ->add_option("--diff", options->compared,
+                       "Compare two documents that --json wrote; exit 1 if a predicted time grew")
+          ->expected(2);
+  for (CLI::Option *other : {output, general, quick, profile, from, stalls})
+    diff->excludes(other);
   command
       ->add_option("--tolerance", options->tolerance,
                    "With --diff: by how many percent a predicted time may grow (default: 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(notABound)
+      ->needs(diff);
   command->callback([options, &status] { status = view(*options); });
 }
 

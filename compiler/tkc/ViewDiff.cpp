@@ -32,6 +32,8 @@ public:
     const double change = *before != 0 ? 100 * (*after - *before) / *before : 100;
     const bool isWorse = decides && change > tolerance;
     grown |= isWorse;
+    changes.push_back(json::Object{
+        {"what", what.str()}, {"before", *before}, {"after", *after}, {"grew", isWorse}});
     out << what << ": " << llvm::format("%.6g", *before) << " -> " << llvm::format("%.6g", *after)
         << unit << llvm::format(" (%+.1f %%)", change) << (isWorse ? ", grew" : "") << "\n";
   }
@@ -49,13 +51,25 @@ public:
     row("operations", "cost", "operations", "", false);
     row("registers", "code", "registers", "", false);
     row("spilled bytes stored", "code", "spill_stores", "", false);
-    if (before.getString("plan") != after.getString("plan"))
-      out << symbol << ": plan: " << before.getString("plan").value_or("") << "\n"
-          << symbol << ":    -> " << after.getString("plan").value_or("") << "\n";
+    if (before.getString("plan") == after.getString("plan"))
+      return;
+    changes.push_back(json::Object{{"what", (symbol + ": plan").str()},
+                                   {"before", before.getString("plan").value_or("").str()},
+                                   {"after", after.getString("plan").value_or("").str()},
+                                   {"grew", false}});
+    out << symbol << ": plan: " << before.getString("plan").value_or("") << "\n"
+        << symbol << ":    -> " << after.getString("plan").value_or("") << "\n";
+  }
+
+  void only(llvm::StringRef symbol, llvm::StringRef where) {
+    changes.push_back(
+        json::Object{{"what", (symbol + ": only in the " + where).str()}, {"grew", false}});
+    out << symbol << ": only in the " << where << "\n";
   }
 
   double tolerance;
   bool grown = false;
+  json::Array changes;
   std::string text;
   llvm::raw_string_ostream out;
 };
@@ -77,8 +91,31 @@ bool isDocument(const json::Value &value) {
 
 } // namespace
 
-Expected<std::string> compareDocuments(const json::Value &before, const json::Value &after,
-                                       double tolerance, bool &grown) {
+/// Measured times, where both documents have them: the launches of equal symbols in order.
+static void compareProfiles(Comparison &comparison, const json::Object &a, const json::Object &b) {
+  const json::Object *before = a.getObject("profile"), *after = b.getObject("profile");
+  if (!before || !after || !before->getArray("launches") || !after->getArray("launches"))
+    return;
+  std::map<std::string, std::vector<double>> first;
+  auto each = [](const json::Object &profile, auto use) {
+    for (const json::Value &value : *profile.getArray("launches"))
+      if (const json::Object *launch = value.getAsObject();
+          launch && launch->getString("symbol") && launch->getNumber("us"))
+        use(launch->getString("symbol")->str(), *launch->getNumber("us"));
+  };
+  each(*before, [&](const std::string &symbol, double time) { first[symbol].push_back(time); });
+  std::map<std::string, size_t> seen;
+  each(*after, [&](const std::string &symbol, double time) {
+    const std::vector<double> &times = first[symbol];
+    if (const size_t number = seen[symbol]++; number < times.size())
+      comparison.compare(symbol + ": measured time", times[number], time, " us", true);
+  });
+  comparison.compare("kernel: measured time", before->getNumber("total_us"),
+                     after->getNumber("total_us"), " us", true);
+}
+
+Expected<ComparedDocuments> compareDocuments(const json::Value &before, const json::Value &after,
+                                             double tolerance) {
   for (const json::Value *document : {&before, &after})
     if (!isDocument(*document))
       return Error(ErrorCode::invalid_argument,
@@ -105,16 +142,16 @@ Expected<std::string> compareDocuments(const json::Value &before, const json::Va
     if (const json::Object *other = launchOf(b, symbol); object && other)
       comparison.compareLaunch(symbol, *object, *other);
     else
-      comparison.out << symbol << ": only in the first\n";
+      comparison.only(symbol, "first");
   }
   for (const json::Value &launch : *b.getArray("launches"))
     if (const json::Object *object = launch.getAsObject();
         object && !launchOf(a, object->getString("symbol").value_or("")))
-      comparison.out << object->getString("symbol").value_or("") << ": only in the second\n";
+      comparison.only(object->getString("symbol").value_or(""), "second");
+  compareProfiles(comparison, a, b);
   comparison.compare("kernel: predicted time", numberAt(a, "total", "predicted_us"),
                      numberAt(b, "total", "predicted_us"), " us", true);
-  grown = comparison.grown;
-  return comparison.text;
+  return ComparedDocuments{comparison.text, std::move(comparison.changes), comparison.grown};
 }
 
 } // namespace tk::tkc

@@ -51,6 +51,7 @@ public:
         {"scratch", scratch()},
         {"remarks", remarks()},
         {"instructions", instructions()},
+        {"changes", changes()},
     };
     document["total"] = view.cost ? parsed("{" + totalJson(*view.cost) + "}") : nullptr;
     json::Array checks;
@@ -168,6 +169,8 @@ private:
                         {"arguments", arguments(launch)}};
     auto plan = view.plans.find(launch.symbol);
     object["plan"] = plan == view.plans.end() ? "" : fixed(plan->second);
+    auto pipeline = view.pipelines.find(launch.symbol);
+    object["pipeline"] = pipeline == view.pipelines.end() ? "" : fixed(pipeline->second);
     const bool isCompiled = report.code.registers > 0;
     object["code"] =
         isCompiled ? json::Value(json::Object{{"registers", report.code.registers},
@@ -218,6 +221,21 @@ private:
                                    {"line", remark.line}});
     }
     return array;
+  }
+
+  json::Object changes() const {
+    json::Array texts, passes;
+    for (const std::string &text : view.changes.texts)
+      texts.push_back(fixed(text));
+    for (const PassChange &change : view.changes.passes) {
+      json::Array lines;
+      for (const LineChange &line : change.lines)
+        lines.push_back(json::Object{{"place", line.place},
+                                     {"removed", json::Array(line.removed)},
+                                     {"added", json::Array(line.added)}});
+      passes.push_back(json::Object{{"pass", change.pass}, {"lines", std::move(lines)}});
+    }
+    return json::Object{{"texts", std::move(texts)}, {"passes", std::move(passes)}};
   }
 
   json::Value instructions() const {

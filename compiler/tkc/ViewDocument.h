@@ -25,11 +25,16 @@ llvm::json::Value documentOf(const KernelView &view, const ViewSubject &subject)
 /// The document as a page that needs no other file.
 std::string pageOf(const llvm::json::Value &document);
 
-/// Compares two documents. Returns what differs as text; `grown` says whether the predicted time of
-/// a launch, or of the kernel, grew by more than `tolerance` percent.
-Expected<std::string> compareDocuments(const llvm::json::Value &before,
-                                       const llvm::json::Value &after, double tolerance,
-                                       bool &grown);
+/// What differs between two documents.
+struct ComparedDocuments {
+  std::string text;
+  llvm::json::Array changes;
+  bool grown = false; ///< a predicted or measured time grew by more than the tolerance
+};
+
+/// Compares two documents, with a tolerance in percent.
+Expected<ComparedDocuments> compareDocuments(const llvm::json::Value &before,
+                                             const llvm::json::Value &after, double tolerance);
 
 } // namespace tk::tkc
 

@@ -1,9 +1,9 @@
 //===- ViewPage.cpp - a kernel's view as a page ---------------------------===//
 //
 // The page is compiler/tkc/view/page.html with the style, the program and the document in the
-// places of its markers. The document stands in a script element of a type that no browser runs;
-// its `<` and
-// `&` are escaped, so that no text of the program ends the element.
+// places of its markers. The document stands in script elements of a type that no browser runs; its
+// `<` and `&` are escaped, so that no text of the program ends the element. What the passes changed
+// has an element of its own, which the page reads once somebody asks for it.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/ViewDocument.h"
@@ -13,7 +13,7 @@
 namespace tk::tkc {
 
 // The files of compiler/tkc/view; the build embeds them.
-extern const std::string_view viewPage, viewStyle, viewProgram, viewCards;
+extern const std::string_view viewPage, viewStyle, viewProgram, viewCards, viewChanges;
 
 static std::string escaped(const llvm::json::Value &document) {
   std::string text, out;
@@ -38,8 +38,13 @@ std::string pageOf(const llvm::json::Value &document) {
     rest = at == std::string_view::npos ? "" : rest.substr(at + marker.size());
   };
   insert("/*STYLE*/", viewStyle);
-  insert("/*DOCUMENT*/", escaped(document));
-  insert("/*PROGRAM*/", std::string(viewProgram) + std::string(viewCards));
+  llvm::json::Object shown = *document.getAsObject();
+  const llvm::json::Value changes = std::exchange(shown["changes"], nullptr);
+  insert("/*DOCUMENT*/", escaped(std::move(shown)));
+  insert("/*CHANGES*/", escaped(changes));
+  // Cards and changes only define functions, which page.js calls at its end, and hoists.
+  insert("/*PROGRAM*/",
+         std::string(viewProgram) + std::string(viewCards) + std::string(viewChanges));
   page += rest;
   return page;
 }

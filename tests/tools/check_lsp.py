@@ -105,6 +105,24 @@ def check_names(client, uri):
     assert sorted(h["label"] for h in hints["result"]) == [" in 0..K", " in 0..M", " in 0..N"], hints
 
 
+def check_cost(client, uri):
+    """With all sizes in a comment, a kernel has its predicted time, and a tensor the launch that stores it."""
+    text = ("// tk: R=512 C=1024\nkernel soft(x: bf16[R, C]) -> (y: bf16[R, C]) {\n  let m[r, c] = x[r, c] * 2.0\n"
+            "  y[r, c] = softmax[c](m[r, c])\n}\n")
+    client.edit(uri, text)
+    hover = lambda line, column: client.at("hover", uri, line, column)["result"]["contents"]["value"]
+    kernel = hover(1, 8)
+    assert kernel.startswith("kernel `soft`") and "predicted " in kernel and "launch `soft_y`: " in kernel, kernel
+    assert "µs, bound by" in kernel and "tile r = " in kernel, kernel
+    assert "\n\nstored by launch `soft_y`: " in hover(3, 2), hover(3, 2)
+    assert hover(2, 6).endswith("\n\ncomputed where it is read"), hover(2, 6)
+    assert "predicted" not in hover(1, 12) and "launch" not in hover(1, 12), hover(1, 12)
+    client.edit(uri, text.replace(" C=1024", ""))
+    assert "predicted" not in hover(1, 8), hover(1, 8)
+    client.edit(uri, text.replace("m[r, c])", "m[r, d])"))
+    assert client.at("hover", uri, 1, 8)["result"], "a text with errors"
+
+
 def check_edits(client, uri):
     client.edit(uri, GEMM.replace("b[k, j]", "b[k, q]"))
     errors = client.errors(uri)
@@ -184,6 +202,7 @@ def check_speed(client, uri):
 client = Client(sys.argv[1])
 uri = "file:///tmp/gemm.tk"
 check_names(client, uri)
+check_cost(client, uri)
 check_edits(client, uri)
 check_imports(client)
 check_bad_input(client, uri)

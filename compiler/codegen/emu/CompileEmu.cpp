@@ -6,6 +6,7 @@
 #include "compiler/codegen/emu/TextBatch.h"
 #include "runtime/Environment.h"
 #include "runtime/Interrupt.h"
+#include "runtime/LaunchObserver.h"
 
 #include <algorithm>
 #include <atomic>
@@ -211,8 +212,15 @@ void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
     const size_t buffer = map.index + (map.of_scratch ? plan.tensors.size() : 0);
     boxes.emplace_back(map, plan.maps[m], memory.address(buffer));
   }
-  for (size_t i = 0; i < plan.launches.size(); ++i)
+  detail::LaunchObserver *const observer = detail::launch_observer();
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const std::string &symbol = plan.launches[i].launch->symbol;
+    if (observer)
+      observer->before(symbol, nullptr);
     launch(plan, i, when, order, sites, memory, boxes);
+    if (observer)
+      observer->after(symbol, nullptr);
+  }
   if (!memory.complete())
     throw Error(ErrorCode::internal, "kernel '" + signature.name + "' " + memory.complaint,
                 {signature.span});

@@ -112,6 +112,22 @@ std::string Document::describe(const NamedThing &thing) const {
   return text + "`";
 }
 
+std::string Document::describeCost(const NamedThing &thing) {
+  const bool isKernel = thing.kind == "kernel";
+  const std::string name = isKernel ? thing.name : thing.kernel ? thing.kernel->name : "";
+  const bool isTensor = !isKernel && (thing.kind == "local" || thing.kind == "result");
+  if (name.empty() || sizes.empty() || !module || !(isKernel || isTensor))
+    return {};
+  auto [cost, isNew] = costs.try_emplace(name);
+  if (isNew)
+    cost->second = costOfKernel(main().name(), std::string(main().text()), name, sizes);
+  const ShownCost &shown = cost->second;
+  if (isKernel || shown.kernel.empty())
+    return shown.kernel;
+  auto stored = shown.stored.find(thing.name);
+  return stored == shown.stored.end() ? "computed where it is read" : "stored by " + stored->second;
+}
+
 std::vector<std::pair<Span, std::string>> Document::indexRanges() const {
   std::vector<std::pair<Span, std::string>> ranges;
   if (module)

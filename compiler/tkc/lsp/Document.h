@@ -2,6 +2,7 @@
 #ifndef TK_COMPILER_TKC_LSP_DOCUMENT_H
 #define TK_COMPILER_TKC_LSP_DOCUMENT_H
 
+#include "compiler/tkc/lsp/Cost.h"
 #include "frontend/AST.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Lexer.h"
@@ -56,6 +57,9 @@ public:
   std::optional<NamedThing> thingAt(std::uint32_t offset) const;
   /// Type, range and size, as Markdown; empty if nothing is known.
   std::string describe(const NamedThing &thing) const;
+  /// The launches that a kernel or a tensor is in, with their predicted times, as Markdown; empty
+  /// where the comments give no sizes. Compiled once for each version of the text.
+  std::string describeCost(const NamedThing &thing);
   /// Indices of the main file with the text of their ranges.
   std::vector<std::pair<Span, std::string>> indexRanges() const;
   /// What the item at an offset declares, with its kind: for completion.
@@ -81,6 +85,7 @@ private:
   LexedFile lexed;
   std::unique_ptr<sema::Module> module;      ///< null where there are errors
   std::map<std::string, std::int64_t> sizes; ///< of comments: // tk: N=1024
+  std::map<std::string, ShownCost> costs;    ///< of kernels that were asked for
 };
 
 } // namespace tk::lsp

@@ -242,8 +242,10 @@ private:
     auto thing = document->thingAt(offset(*document, params.position));
     if (!thing)
       return reply(nullptr);
-    reply(
-        Object{{"contents", Object{{"kind", "markdown"}, {"value", document->describe(*thing)}}}});
+    std::string text = document->describe(*thing);
+    if (const std::string cost = document->describeCost(*thing); !cost.empty())
+      text += "\n\n" + cost;
+    reply(Object{{"contents", Object{{"kind", "markdown"}, {"value", std::move(text)}}}});
   }
 
   void definition(const Position &params, Reply reply) {

@@ -131,11 +131,46 @@ CandidateSearch::CandidateSearch(SourceOptions sizes, std::string target)
   options.quiet = true;
 }
 
+std::vector<Entries> neighboursOf(const Candidate &own) {
+  std::vector<Entries> wanted;
+  for (const NamedTiles &tiles : own.tiles)
+    for (const auto &[name, size] : tiles)
+      for (int64_t other : {size / 2, size * 2})
+        if (size > 1 && other <= largestTile)
+          wanted.push_back({{"tile " + name, std::to_string(other)}});
+  addOtherKeys({}, own.tiles, wanted);
+  return wanted;
+}
+
+void inParallel(size_t count, const std::function<void(size_t)> &make) {
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < count; i = next++)
+      make(i);
+  };
+  std::vector<std::thread> threads;
+  const size_t most = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), count);
+  for (size_t t = 1; t < most; ++t)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 Expected<Candidate> CandidateSearch::predict(const Entries &entries) const {
-  SourceOptions source = options;
-  source.scheduleText = blockOf(kernelName, "", entries);
   // The plan is that of a launch, which has no sizes that are fixed at compile time.
+  SourceOptions source = options;
   source.dims.clear();
+  return predictCandidate(source, options, target, kernelName, entries);
+}
+
+Expected<Candidate> predictCandidate(const SourceOptions &compiled, const SourceOptions &options,
+                                     const std::string &target, const std::string &kernel,
+                                     const Entries &entries) {
+  SourceOptions source = compiled;
+  source.quiet = true;
+  if (!entries.empty())
+    source.scheduleText = blockOf(kernel, "", entries);
   Expected<ChosenKernel> chosen = source.compileKernel();
   if (!chosen)
     return chosen.error();
@@ -185,20 +220,10 @@ void CandidateSearch::add(std::vector<Entries> wanted) {
     return seen.size() >= mostLookedAt || !seen.insert(entries).second;
   });
   std::vector<std::optional<Candidate>> found(wanted.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < wanted.size(); i = next++)
-      if (Expected<Candidate> candidate = predict(wanted[i]))
-        found[i] = std::move(*candidate);
-  };
-  const size_t count =
-      std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), wanted.size());
-  std::vector<std::thread> threads;
-  for (size_t t = 1; t < count; ++t)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  inParallel(wanted.size(), [&](size_t i) {
+    if (Expected<Candidate> candidate = predict(wanted[i]))
+      found[i] = std::move(*candidate);
+  });
   for (std::optional<Candidate> &candidate : found) {
     // What does not fit in registers takes long to compile, and is never fast.
     if (!candidate || candidate->accumulators > mostAccumulators)

@@ -5,6 +5,7 @@
 #include "compiler/PredictedCost.h"
 #include "compiler/tkc/Commands.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -28,6 +29,19 @@ struct Candidate {
   std::vector<NamedTiles> tiles;
   int64_t accumulators = 0; ///< a thread's
 };
+
+/// A kernel compiled with a schedule block of these entries, and its time at the sizes of `sizes`.
+/// `compiled` are the options that it is compiled with: where these have sizes, they are fixed.
+/// Fails where the program is wrong, or its time is not known.
+Expected<Candidate> predictCandidate(const SourceOptions &compiled, const SourceOptions &sizes,
+                                     const std::string &target, const std::string &kernel,
+                                     const Entries &entries);
+
+/// Schedules that differ from a kernel's own choice in one entry.
+std::vector<Entries> neighboursOf(const Candidate &own);
+
+/// Calls `make` with 0 to `count` - 1, in parallel.
+void inParallel(size_t count, const std::function<void(size_t)> &make);
 
 /// Looks for schedules of a kernel by predicted time alone.
 class CandidateSearch {

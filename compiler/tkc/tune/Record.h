@@ -11,7 +11,8 @@ namespace tk::tkc {
 
 struct Measurement {
   double milliseconds = 0;
-  double ratio = 0; ///< of the time of the program as it is, measured in alternation
+  double ratio = 0;    ///< of the time of the program as it is, measured in alternation
+  bool applies = true; ///< is the block for this target and these sizes?
   bool right = true;
   /// Bytes of local memory a thread, more than the program as it is has. Not 0: it was not run.
   int64_t spilled = 0;

@@ -234,6 +234,10 @@ int verify(const TuneOptions &options, const std::string &block, ScheduleTimer &
   Expected<Measurement> measured = timer.measure(block, roundsOfBest);
   if (!measured)
     return report(measured.error(), json);
+  if (!measured->applies)
+    return report(Error(ErrorCode::invalid_argument, "no schedule block of '" + options.verified +
+                                                         "' is for this target and these sizes"),
+                  json);
   if (json)
     std::printf("{\"ratio\":%.4g,\"us\":%.6g,\"own_us\":%.6g,\"right\":%s}\n", measured->ratio,
                 measured->milliseconds * 1e3, timer.ownMilliseconds() * 1e3,
@@ -337,7 +341,7 @@ void addTune(CLI::App &app, int &status) {
   command
       ->add_option("--budget", options->budget,
                    "Seconds that looking for schedules and timing them may take (default: 60)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(notABound);
   command->add_option("--candidates", options->most, "How many schedules to time at most (200)")
       ->check(CLI::Range(1, 100000));
   command->add_option("--record", options->record,
@@ -357,7 +361,7 @@ void addTune(CLI::App &app, int &status) {
   command
       ->add_option("--tolerance", options->tolerance,
                    "With --verify: by how many percent they may be slower (default: 2)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(notABound);
   command->callback([options, &status] { status = tune(*options); });
 }
 

@@ -76,6 +76,7 @@ function launchCard(launch) {
     make("span", { class: "pass" }, ` predicted, bound by ${cost.bound}`)));
   const columns = make("div", { class: "columns" });
   columns.append(make("div", {}, listOf([
+    ["Measured", measuredText(launch)],
     ["Grid", shapeText(launch)],
     ["Threads", `${launch.threads} a block` + (launch.cluster.some((n) => n > 1) ? `, clusters of ${launch.cluster.join("\u00d7")}` : "")],
     ["Registers", code && `${code.registers} a thread`],
@@ -90,6 +91,7 @@ function launchCard(launch) {
       .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
       `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
     ["Plan", launch.plan],
+    ["Pipeline", launch.pipeline],
   ])));
   if (cost) {
     columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(cost)));
@@ -117,11 +119,16 @@ function kernelCard() {
   if (total) card.append(make("div", { class: "time" }, micros(total.predicted_us),
     make("span", { class: "pass" }, ` predicted on ${total.device}, ${view.launches.length} launch${view.launches.length > 1 ? "es" : ""}`)));
   card.append(listOf([
+    ["Measured", view.profile && `${micros(view.profile.total_us)} a call on ${view.profile.device}` +
+      (view.profile.stalls_missing ? `; no reasons of stalls: ${view.profile.stalls_missing}` : "")],
     ["Assumes", view.assumptions],
     ["Refuses unless", view.checks.join(", ")],
     ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "operations")}`],
-    ["Recomputation", total && total.recomputation > 0 && `${total.recomputation} times the operations that the program needs`],
-    ["Least time", total && `${micros(total.least_us)} by ${total.least_bound}, of the program as written (elements that a mask leaves out count)`],
+    ["Operations done", total && total.recomputation > 0 && `${total.recomputation} for each operation of the program as written` +
+      (total.recomputation > 1.005 ? " (values are computed again, or tiles reach beyond their tensors)" :
+       total.recomputation < 0.995 ? " (masks and shared values leave some out)" : "")],
+    ["No plan is faster than", total && `${micros(total.least_us)}: the bytes and operations that the program needs at the ` +
+      `machine's full rates, bound by ${total.least_bound}. The prediction is ${(total.predicted_us / total.least_us).toFixed(2)} times that.`],
     ["Stored between", stored || (view.launches.length ? "nothing" : "")],
   ]));
   if (!total && view.launches.length) card.append(make("div", { class: "pass" },
@@ -153,18 +160,81 @@ function showLine() {
         .map(([kind, count]) => `${kind} ${plain(count)}`).join(" \u00b7 ");
       card.append(make("div", {}, list));
     }
+    const stalls = stallText(place);
+    if (stalls) card.append(make("h3", {}, "Samples of Nsight Compute, by the reason for which warps waited"),
+      make("div", {}, stalls));
     const remarks = remarksOf(place);
     if (remarks.length) {
       card.append(make("h3", {}, "Derived and declined"));
       card.append(remarkList(remarks));
     }
+    const others = otherPlans(place);
+    if (others) card.append(others);
+    card.append(changeList(place));
     parts.push(card);
   }
   byId("line").replaceChildren(...parts);
 }
 
+/** The kernel's predicted time with and without what a pass derived. */
+function withAndWithout(remark) {
+  const other = view.choices && remark.verdict === "derived" &&
+    view.choices.without.find((choice) => choice.pass === remark.pass);
+  if (!other) return "";
+  const own = view.choices.own_us;
+  if (other.us === null) return "  There is no code without this pass.";
+  return `  The kernel is predicted to take ${micros(own)}; ` +
+    (Math.abs(other.us - own) < 0.001 * own ? "as long without this pass." : `${micros(other.us)} without this pass.`);
+}
+
 function remarkList(remarks) {
   return make("ul", {}, ...remarks.map((remark) => make("li", {},
     make("span", { class: remark.verdict === "declined" ? "bad" : "good" }, remark.verdict), ": ",
-    remark.text, " ", make("span", { class: "pass" }, `[${remark.pass}]`))));
+    remark.text, " ", make("span", { class: "pass" }, `[${remark.pass}]${withAndWithout(remark)}`))));
+}
+
+/** Schedules that the planner did not choose, with both predicted times, at the lines that have a plan. */
+function otherPlans(place) {
+  const { file, line } = view.places[place];
+  const hasPlan = file === 0 && view.launches.some((launch) => launch.line === line);
+  if (!hasPlan || !view.choices || !view.choices.schedules.length) return null;
+  const own = view.choices.own_us;
+  return make("details", {}, make("summary", {}, "Schedules that the planner declined"),
+    make("div", { class: "pass" }, `The kernel as it is: ${micros(own)}, predicted without registers of compiled code.`),
+    table(["schedule entries", "predicted", "of the kernel as it is"], view.choices.schedules.map((other) =>
+      [other.entries, micros(other.us), `${(100 * other.us / own).toFixed(0)} %`])));
+}
+
+/** The reasons for which warps waited at a line's instructions, the most frequent first. */
+function stallText(place) {
+  const stalls = view.profile && view.profile.stalls;
+  if (!stalls) return "";
+  const counts = stalls.by_place[place];
+  return stalls.reasons.map((reason, i) => [reason, counts[i]]).filter(([, count]) => count > 0)
+    .sort((a, b) => b[1] - a[1])
+    .map(([reason, count]) => `${reason.replace(/_/g, " ")} ${percent(count, stalls.samples)}`).join(" \u00b7 ");
+}
+
+/** What a launch took when it was measured, beside what was predicted. */
+function measuredText(launch) {
+  const measured = measuredOf(launch);
+  if (!measured) return "";
+  const { cost } = launch, seconds = measured.us * 1e-6;
+  const parts = [`${micros(measured.us)} on ${view.profile.device}`];
+  if (cost) {
+    const rate = (cost.read_bytes + cost.written_bytes) / seconds, copy = view.profile.copy_bytes_per_s;
+    parts[0] += `, ${(measured.us / cost.predicted_us).toFixed(2)} of the predicted time`;
+    parts.push(`${withPrefix(rate, "B/s")} of device memory` +
+      (copy > 0 ? `, ${percent(rate, copy)} of a large copy's ${withPrefix(copy, "B/s")}` : ""));
+    if (cost.operations > 0) parts.push(withPrefix(cost.operations / seconds, "op/s") +
+      ` (predicted ${withPrefix(cost.operations / (cost.predicted_us * 1e-6), "op/s")})`);
+  }
+  return parts.join("; ");
+}
+
+/** The measured time of a launch: those of one symbol are in order. */
+function measuredOf(launch) {
+  if (!view.profile) return null;
+  const number = view.launches.filter((other) => other.symbol === launch.symbol).indexOf(launch);
+  return view.profile.launches.filter((time) => time.symbol === launch.symbol)[number] || null;
 }

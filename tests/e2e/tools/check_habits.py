@@ -52,12 +52,25 @@ def show(root):
             "totl[0]": "did you mean 'total'?",
             "x[0, 0]": "'x' is a parameter of kernel 'soft'",
             "m[0]": "expected 2 indices for 'm', got 1 in 'm[0]'",
-            "m[0, 8]": "index 8 of axis 1 in 'm[0, 8]' is out of range: 'm' has 8 there",
+            "m[0, 8]": "index 8 of axis 1 in 'm[0, 8]' is out of range: 'm' has 0..8 there",
             "m[0": "expected --show NAME or NAME[",
             "m[0, 4..2]": "expected --show NAME or NAME[",
-            "m[0, -1]": "expected --show NAME or NAME["}.items():
+            "m[0, -1]": "index -1 of axis 1 in 'm[0, -1]' is out of range: 'm' has 0..8 there"}.items():
         error = tkc(*run, "--show", selection, status=1)
         expect(message in error, error)
+    # Indices of a let with a range of its own are the program's.
+    (root / "ranges.tk").write_text("kernel steps(x: f32[N], n: i64) -> (y: f32[N]) where 1 <= n, n < N {\n"
+                                    "  let d[i in 1..N] = x[i] - x[i - 1]\n  let e[i in n..N] = x[i]\n"
+                                    "  y[i] = if i >= 1 then pad(d[i], 0.0) + pad(e[i], 0.0) else 0.0\n}\n")
+    ranged = ["run", root / "ranges.tk", "--dim", "N=6", "--arg", "n=2", "--target", "cpu", "--in", "x=iota"]
+    text = tkc(*ranged, "--show", "d[1..3]", "--show", "e[0..2]")
+    rows = [line.split() for line in text.splitlines()]
+    expect(["[1]", "1", "1", "0"] in rows and ["[2]", "1", "1", "0"] in rows and ["[0]", "1", "1", "0"] not in rows, text)
+    expect(["[n", "+", "0]", "2", "2", "0"] in rows and ["[n", "+", "1]", "3", "3", "0"] in rows, text)
+    places = json.loads(tkc(*ranged, "--json", "--show", "d"))["shown"][0]["values"]
+    expect([value["index"] for value in places] == [[1], [2], [3], [4], [5]], places)
+    error = tkc(*ranged, "--show", "d[0]", status=1)
+    expect("index 0 of axis 0 in 'd[0]' is out of range: 'd' has 1..6 there" in error, error)
     # An inout parameter is a result, too.
     (root / "in_place.tk").write_text("kernel add(inout x: f32[N], inout z: f32[N]) -> (y: f32[N]) {\n  y[i] = 2.0 * x[i]\n"
                                       "  x[i] = x[i] + 1.0\n  z[i] = x[i]\n}\n")
@@ -77,6 +90,9 @@ def diff(root):
             expect(f"  {result}: cpu and {target} agree" in text, text)
     found = json.loads(tkc(*run, "--diff", "cpu,emu", "--json"))
     expect([c["name"] for c in found["compared"]] == ["y", "n"] and found["compared"][0]["agree"], found)
+    for more in (["--out", "y=y.npy"], ["--check"], ["--time"], ["--show", "m"], ["--launches", "3"]):
+        error = tkc(*run, "--diff", "cpu,emu", *more, status=2)
+        expect("--diff" in error and more[0] in error, error)
     # The text that is printed where targets differ, which right targets never do.
     expect("compares two targets or more" in tkc(*run, "--diff", "cpu", status=1), "one target")
     expect("cpus: " in tkc(*run, "--diff", "cpu,cpus", status=1), "a target that is none")
@@ -136,6 +152,24 @@ def inspect(root):
     expect("twice for cpu\n  needs      1e+06 operations, 8 MB read and written" in text, text)
     expect(json.loads(tkc(*needed, "--dim", "N=1000", "--json"))["needed_bytes"] == 8000, "needed bytes")
     expect("give each with --dim" in tkc(*needed, status=1), "no dimensions")
+    # Options without an effect, and sizes that the program excludes.
+    expect("--sass excludes --cost" in tkc(*needed, "--dim", "N=8", "--sass", "--cost", status=2), "both")
+    expect("--sass would have no effect: target 'cpu'" in tkc(*needed, "--dim", "N=8", "--sass", status=2), "cpu")
+    (root / "even.tk").write_text("kernel even(x: f32[N]) -> (y: f32[N]) where N % 4 == 0 { y[i] = x[i] }\n")
+    for arguments in (["inspect", "--cost", "--target", "sm_90a"], ["inspect", "--target", "cpu"], ["explain", "--target", "sm_90a"]):
+        error = tkc(*arguments, root / "even.tk", "--dim", "N=6", status=1)
+        expect("N % 4 == 0" in error, error)
+
+
+def outputs(root):
+    """-o does not replace what the program is read from."""
+    text = (root / "two.tk").read_text()
+    (root / "user.tk").write_text("import \"two.tk\"\nkernel same(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }\n")
+    for arguments in (["two.tk", "--kernel", "twice", "--emit", "cuda"], ["two.tk", "--emit", "ast"],
+                      ["user.tk", "--kernel", "same", "--emit", "cuda"]):
+        error = tkc("build", root / arguments[0], *arguments[1:], "--target", "sm_80", "-o", root / "two.tk", status=1)
+        expect("-o would replace" in error and "two.tk" in error, error)
+    expect((root / "two.tk").read_text() == text, "the program is as it was")
 
 
 def main():
@@ -143,7 +177,7 @@ def main():
         root = pathlib.Path(folder)
         (root / "soft.tk").write_text(SOFT)
         (root / "two.tk").write_text(TWO)
-        for check in (show, diff, table, files, inspect):
+        for check in (show, diff, table, files, inspect, outputs):
             check(root)
     print("show, diff, completions, man, standard input and doctor are as documented")
 

@@ -81,6 +81,10 @@ def check_verify(root):
     allowed = tune(*words, "--tolerance", "100000")
     times = json.loads(allowed.stdout)
     expect(allowed.returncode == 0 and times["right"] and times["ratio"] > 0 and times["us"] > 0, allowed)
+    # A block for other sizes would leave the program as it is, and be as fast.
+    (root / "other.tk").write_text("schedule gemm when M == 128 {\n  tile i = 16, j = 16, k = 16\n}\n")
+    other = tune(*GEMM, "--target", "emu", "--verify", root / "other.tk")
+    expect(other.returncode == 1 and "is for this target and these sizes" in other.stderr and not other.stdout, other)
     (root / "empty.tk").write_text("// nothing\n")
     empty = tune(*GEMM, "--target", "emu", "--verify", root / "empty.tk")
     expect(empty.returncode == 1 and "has no schedule block" in empty.stderr, empty)
@@ -100,6 +104,7 @@ def check_refusals(root):
               "--dim", "S=64", "--dim", "T=64", "--dim", "D=64", "--dim", "E=64"], 1, "H % G == 0"),
             ([root / "self.tk", *GEMM[1:], "--target", "sm_90a", "--predicted", "-o", root / "self.tk"], 1, "would replace"),
             ([*GEMM, "--budget", "-1"], 2, "--budget"),
+            ([*GEMM, "--verify", "x.tk", "--tolerance", "nan"], 2, "expected a number from 0 on, got 'nan'"),
             ([*GEMM, "--predicted", "--verify", "x.tk"], 2, "--verify"),
             ([*FEW_ROWS, "--predicted", "--disable-pass", "nothing"], 1, "nothing")):
         wrong = tune(*arguments)

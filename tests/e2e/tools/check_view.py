@@ -39,7 +39,18 @@ addEventListener("load", () => {
   rows().find((row) => Number(row.dataset.line) === LINE).click();
   say("source", count("#source-pane"));
   say("stage", count("#stage"));
-  say("details", document.querySelectorAll("#line .card").length);
+  // A card counts once its passes and what the first of them changed open.
+  const opened = [...document.querySelectorAll("#line .card")].filter((card) => {
+    const open = (list) => {
+      list.open = true;
+      list.dispatchEvent(new Event("toggle"));
+    };
+    open(card.querySelector(".passes"));
+    const first = card.querySelector(".passes > details");
+    if (first) open(first);
+    return card.querySelector(".change");
+  });
+  say("details", opened.length);
   document.querySelector("#stage .row.marked").click();
   say("back", count("#source-pane"));
   press("Escape");
@@ -133,8 +144,49 @@ def check_instructions(document, stages):
     expect(".loc" not in stages["ptx"]["text"] and ".file" not in stages["ptx"]["text"], "PTX without places")
 
 
+def check_changes(name, document):
+    """Passes change lines; what one has added, and no later one removed, is in the IR at the end."""
+    changes, places = document["changes"], document["places"]
+    expect(len(changes["passes"]) > 5, f"{name}: passes that change something")
+    left = {}
+    for step in changes["passes"]:
+        expect(step["lines"], f"{name}: {step['pass']} changes a line")
+        for line in step["lines"]:
+            expect(line["removed"] or line["added"], f"{name}: {step['pass']} changes place {line['place']}")
+            expect(line["place"] < len(places), line)
+            of_place = left.setdefault(line["place"], [])
+            for number in line["added"]:
+                of_place.append(re.sub(r"%[\w#.$-]+", "%", changes["texts"][number]))
+            for number in line["removed"]:
+                text = re.sub(r"%[\w#.$-]+", "%", changes["texts"][number])
+                if text in of_place:
+                    of_place.remove(text)
+    gpu = next(stage for stage in document["stages"] if stage["name"] == "gpu")
+    at_end = {re.sub(r"%[\w#.$-]+", "%", text.strip()) for text in gpu["text"].split("\n")}
+    expect(any(left.values()), f"{name}: additions are left")
+    for place, texts in left.items():
+        for text in texts:
+            expect(text in at_end, f"{name}, place {place}: {text} is in the IR at the end")
+    named = {step["pass"].split(":")[0] for step in changes["passes"]}
+    expect("tk-tile" in named, named)
+
+
+def check_choices(document):
+    """Both times of what was derived, and of schedules that were declined."""
+    choices = document["choices"]
+    expect(choices["own_us"] > 0, choices["own_us"])
+    without = {choice["pass"]: choice["us"] for choice in choices["without"]}
+    expect(set(without) <= {remark["pass"] for remark in document["remarks"] if remark["verdict"] == "derived"}, without)
+    # Without the online form the scores are stored.
+    expect(without["tk-online-reductions"] > 1.2 * choices["own_us"], without)
+    times = [other["us"] for other in choices["schedules"]]
+    expect(times and times == sorted(times) and all(" = " in other["entries"] for other in choices["schedules"]), times)
+
+
 def check_document(name, has_nvrtc):
-    document = json.loads(tkc("view", *options(name), "--json"))
+    document = json.loads(tkc("view", *options(name), "--json", *([] if name == "attention" else ["--quick"])))
+    expect(("choices" in document) == (name == "attention"), f"{name}: --quick leaves choices out")
+    check_changes(name, document)
     expect(document["format"] == "tk-view 1" and document["dims"]["D" if name == "attention" else SIZES[name][0][0]],
            document["dims"])
     check_maps(document)
@@ -181,7 +233,7 @@ def check_schedule(root, documents):
     for name, document in documents.items():
         expect(document["schedule"].startswith(f"schedule {document['kernel']} {{\n  tile "), document["schedule"])
         (root / "block.tk").write_text(document["schedule"])
-        again = json.loads(tkc("view", *options(name), "--schedule", root / "block.tk", "--json"))
+        again = json.loads(tkc("view", *options(name), "--schedule", root / "block.tk", "--json", "--quick"))
         expect([launch["plan"] for launch in again["launches"]] == [launch["plan"] for launch in document["launches"]],
                f"{name}: {document['schedule']}")
 
@@ -200,11 +252,22 @@ def check_diff(root, document):
 
     same = diff(document)
     expect((same.returncode, same.stdout) == (0, "no difference\n"), same)
+    expect(json.loads(diff(document, "--json").stdout) == {"changes": [], "grown": False}, "no change as JSON")
     slower = json.loads(json.dumps(document))
     slower["launches"][0]["cost"]["predicted_us"] *= 1.1
     found = diff(slower)
     expect(found.returncode == 1 and "(+10.0 %), grew" in found.stdout, found)
     expect(diff(slower, "--tolerance", "11").returncode == 0, "a tolerance allows growth")
+    found = diff(slower, "--json")
+    changes = json.loads(found.stdout)["changes"]
+    expect(found.returncode == 1 and changes[0]["grew"] and changes[0]["what"].endswith("predicted time"), changes)
+    symbol = document["launches"][0]["symbol"]
+    measured = {**document, "profile": {"total_us": 10, "launches": [{"symbol": symbol, "us": 9}]}}
+    (root / "measured.json").write_text(json.dumps(measured))
+    (root / "later.json").write_text(json.dumps(
+        {**measured, "profile": {"total_us": 10, "launches": [{"symbol": symbol, "us": 10}]}}))
+    found = run("view", "--diff", root / "measured.json", root / "later.json", "--tolerance", "10")
+    expect(found.returncode == 1 and f"{symbol}: measured time: 9 -> 10 us (+11.1 %), grew" in found.stdout, found)
     faster = json.loads(json.dumps(document))
     faster["total"]["predicted_us"] *= 0.5
     expect(diff(faster).returncode == 0 and "(-50.0 %)" in diff(faster).stdout, "less is no failure")
@@ -225,13 +288,18 @@ def check_refusals(root):
     wrong = run("view", root / "twice.tk", "--dim", "N=6", "--target", "sm_90a", "--json")
     expect(wrong.returncode == 1 and "N % 4 == 0" in wrong.stderr and not wrong.stdout, wrong)
     for arguments in ([], ["--diff", "one.json"], [root / "twice.tk", "--diff", "a", "b"],
-                      ["--diff", "a", "b", "--tolerance", "-1"]):
+                      ["--diff", "a", "b", "--tolerance", "-1"], ["--diff", "a", "b", "--tolerance", "nan"],
+                      ["--diff", "a", "b", "-o", "c"], [root / "twice.tk", "--tolerance", "1"],
+                      [root / "twice.tk", "--in", "x=iota"], [root / "twice.tk", "--profile", "--profile-from", "a"]):
         wrong = run("view", *arguments)
         expect(wrong.returncode == 2 and wrong.stderr, (arguments, wrong))
     wrong = run("view", root / "twice.tk", "--target", "sm_90a", "-o", root / "no" / "page.html")
     expect(wrong.returncode == 3, wrong)
+    wrong = run("view", root / "twice.tk", "--target", "sm_90a", "-o", root / "." / "twice.tk")
+    expect(wrong.returncode == 1 and "-o would replace" in wrong.stderr and (root / "twice.tk").read_text() == HOSTILE, wrong)
     open_sizes = json.loads(tkc("view", root / "twice.tk", "--target", "sm_90a", "--json"))
     expect(open_sizes["total"] is None and open_sizes["launches"][0]["grid"][0] is None, "sizes are not known")
+    expect("choices" not in open_sizes, "choices want sizes")
     on_cpu = json.loads(tkc("view", root / "twice.tk", "--target", "cpu", "--dim", "N=8", "--json"))
     expect(on_cpu["launches"] == [] and next(s for s in on_cpu["stages"] if s["name"] == "cuda")["missing"], "cpu")
     on_emu = json.loads(tkc("view", root / "twice.tk", "--target", "emu", "--dim", "N=8", "--json"))
@@ -268,6 +336,50 @@ def starts(browser, root):
     return False
 
 
+def check_profile(root, has_nvrtc):
+    """What is measured: on the emulator, from a recorded document, and from a report of Nsight Compute."""
+    sized = [root / "twice.tk", "--dim", "N=64", "--quick"]
+    measured = json.loads(tkc("view", *sized, "--target", "emu", "--profile", "--in", "x=iota", "--json"))
+    profile = measured["profile"]
+    expect(profile["device"] == "the emulator" and profile["total_us"] > 0 and "emulator" in profile["stalls_missing"], profile)
+    expect([time["symbol"] for time in profile["launches"]] == [launch["symbol"] for launch in measured["launches"]] and
+           profile["launches"][0]["us"] > 0, profile)
+    (root / "measured.json").write_text(json.dumps({**measured, "target": "sm_90a"}))
+    again = json.loads(tkc("view", *sized, "--target", "sm_90a", "--profile-from", root / "measured.json", "--json"))
+    expect(again["profile"] == profile, again["profile"])
+    page = tkc("view", *sized, "--target", "sm_90a", "--profile-from", root / "measured.json", "-o", "-")
+    expect('"profile":{' in page, "the page has the profile")
+    for arguments, message in (((*sized, "--target", "sm_80", "--profile-from", root / "measured.json"), "is of target 'sm_90a'"),
+                               ((root / "twice.tk", "--dim", "N=128", "--target", "sm_90a", "--quick", "--profile-from",
+                                 root / "measured.json"), "is of other sizes"),
+                               ((*sized, "--target", "sm_90a", "--profile-from", root / "a.json"), "has no profile"),
+                               ((*sized, "--target", "cpu", "--profile"), "target 'cpu' has none")):
+        wrong = run("view", *arguments, "--json")
+        expect(wrong.returncode == 1 and message in wrong.stderr, (message, wrong))
+    if re.search(r"^gpu +none|no GPU|no NVIDIA", tkc("doctor"), re.M):
+        wrong = run("view", *sized, "--target", "sm_90a", "--profile", "--json")
+        expect(wrong.returncode == 3 and wrong.stderr and not wrong.stdout, wrong)
+    sass = next(stage for stage in again["stages"] if stage["name"] == "sass")
+    if not has_nvrtc or sass["missing"]:
+        print("left out, as there is no machine code as text: samples by line")
+        return
+    code = [line for line in sass["text"].split("\n") if re.match(r"\s+/\*[0-9a-f]+\*/.*;", line)]
+    rows = ["==PROF== Disconnected", f'"Kernel Name","{again["launches"][0]["symbol"]}"',
+            '"#","Address","Source","# Samples","stall_long_sb","stall_math","stall_math (not issued)"']
+    rows += [f'"{i}","{i * 16}","{line.strip()[:20]}","3","1,000" if i == 0 else "0","2","7"'.replace('"1,000" if i == 0 else "0"',
+             '"1,000"' if i == 0 else '"0"') for i, line in enumerate(code)]
+    (root / "report.csv").write_text("\n".join(rows) + "\n")
+    sampled = json.loads(tkc("view", *sized, "--target", "sm_90a", "--profile-from", root / "measured.json", "--stalls",
+                             root / "report.csv", "--json"))["profile"]
+    stalls = sampled["stalls"]
+    expect(stalls["reasons"] == ["long_sb", "math"] and stalls["samples"] == 1000 + 2 * len(code), stalls)
+    expect(sum(row[0] for row in stalls["by_place"]) == 1000 and sum(row[1] for row in stalls["by_place"]) == 2 * len(code), stalls)
+    expect(len(stalls["by_place"]) == len(again["places"]) + 1 and "stalls_missing" not in sampled, stalls)
+    (root / "report.csv").write_text("nothing\n")
+    wrong = run("view", *sized, "--target", "sm_90a", "--profile-from", root / "measured.json", "--stalls", root / "report.csv", "--json")
+    expect(wrong.returncode == 1 and "no samples of this kernel" in wrong.stderr, wrong)
+
+
 def in_browser(browser, page, line, root, width=1300):
     watched_text = page.read_text().replace('<script type="application/json"', WATCH.replace("LINE", str(line)).replace(
         "HOSTILE-TEXT", "<\\/script><script>window.broken" if "twice" in page.name else "kernel") +
@@ -296,7 +408,7 @@ def check_pages(root):
     for page in (root / "twice.html", root / "attention.html"):
         text = page.read_text()
         expect(len(text) < 3e6, f"{page.name} has {len(text)} bytes")
-        expect(text.count("</script>") == 2 and "<!--" not in text, "no text of the program ends an element")
+        expect(text.count("</script>") == 3 and "<!--" not in text, "no text of the program ends an element")
         expect(not re.search(r"<(link|img|iframe)|\bsrc=\"?http|@import|url\(", text.split('id="document"')[0]),
                "the page needs no other file")
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -323,7 +435,9 @@ def main():
         check_schedule(root, documents)
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
+        check_choices(documents["attention"])
         check_refusals(root)
+        check_profile(root, has_nvrtc)
         check_pages(root)
 
 

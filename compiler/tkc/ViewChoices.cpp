@@ -1,0 +1,91 @@
+//===- ViewChoices.cpp - what else the compiler could have done -----------===//
+//
+// 1. Rewrites: the kernel is lowered again without each pass or pattern that reports something
+//    derived. Its predicted time says what the rewrite brings.
+// 2. Plans: the kernel is lowered again with schedule blocks that differ from its plan in one
+//    entry. Of equal plans one is kept. The planner refuses what does not fit.
+//
+// Both compare with a time that is predicted in the same way, without the registers that compiled
+// code has.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/tkc/ViewChoices.h"
+
+#include "compiler/tkc/tune/Candidates.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+#include <set>
+
+namespace json = llvm::json;
+
+namespace tk::tkc {
+
+/// Schedules that are listed.
+static constexpr size_t mostSchedules = 12;
+
+static json::Array withoutRewrites(const SourceOptions &options, const std::string &target,
+                                   const std::string &kernel, const KernelView &view) {
+  std::set<std::string> named;
+  for (const CompiledSource::Remark &remark : view.remarks)
+    if (!remark.declined && isKnownPass(remark.pass))
+      named.insert(remark.pass);
+  const std::vector<std::string> passes(named.begin(), named.end());
+  std::vector<std::optional<double>> times(passes.size());
+  inParallel(passes.size(), [&](size_t i) {
+    SourceOptions without = options;
+    without.disabledPasses.push_back(passes[i]);
+    if (auto made = predictCandidate(without, without, target, kernel, {}))
+      times[i] = made->microseconds;
+  });
+  json::Array list;
+  for (auto [pass, time] : llvm::zip(passes, times))
+    list.push_back(json::Object{{"pass", pass}, {"us", time ? json::Value(*time) : nullptr}});
+  return list;
+}
+
+static json::Array otherSchedules(const SourceOptions &options, const std::string &target,
+                                  const std::string &kernel, const Candidate &own) {
+  const std::vector<Entries> wanted = neighboursOf(own);
+  std::vector<std::optional<Candidate>> found(wanted.size());
+  inParallel(wanted.size(), [&](size_t i) {
+    if (auto made = predictCandidate(options, options, target, kernel, wanted[i]))
+      found[i] = std::move(*made);
+  });
+  std::set<std::string> plans = {own.plan};
+  std::vector<const Candidate *> others;
+  for (const std::optional<Candidate> &candidate : found)
+    if (candidate && plans.insert(candidate->plan).second)
+      others.push_back(&*candidate);
+  llvm::sort(others, [](const Candidate *a, const Candidate *b) {
+    return std::tie(a->microseconds, a->entries) < std::tie(b->microseconds, b->entries);
+  });
+  others.resize(std::min(others.size(), mostSchedules));
+  json::Array list;
+  for (const Candidate *other : others) {
+    std::string entries;
+    for (const auto &[key, value] : other->entries)
+      entries += (entries.empty() ? "" : ", ") + key + " = " + value;
+    list.push_back(json::Object{{"entries", entries}, {"us", other->microseconds}});
+  }
+  return list;
+}
+
+json::Value choicesOf(const SourceOptions &options, const std::string &target,
+                      const std::string &kernel, const KernelView &view) {
+  SourceOptions quiet = options;
+  quiet.kernel = kernel;
+  quiet.printAfter.clear();
+  Expected<Candidate> own = predictCandidate(quiet, quiet, target, kernel, {});
+  if (!own)
+    return nullptr;
+  // A program that says how it is scheduled has made the choice.
+  const bool isChosen = !options.scheduleFile.empty();
+  return json::Object{
+      {"own_us", own->microseconds},
+      {"without", withoutRewrites(quiet, target, kernel, view)},
+      {"schedules", isChosen ? json::Array() : otherSchedules(quiet, target, kernel, *own)}};
+}
+
+} // namespace tk::tkc
