@@ -102,8 +102,9 @@ std::string KernelEmitter::hintOf(Value value) {
     if (loop && loop.getInductionVar() == value && name.consume_front(ofLoop))
       return name.str();
   }
+  // Loops over registers count with r.
   if (!own.empty() && !own.starts_with(ofLoop))
-    return own.str();
+    return own == "r" ? "r_index" : own.str();
   Operation *op = value.getDefiningOp();
   return op && value.getType().isIndex() ? nameOfArithmetic(op) : "";
 }
