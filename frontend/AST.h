@@ -350,7 +350,7 @@ template <typename T> const T *as(const Stmt *s) {
 // Items
 //===----------------------------------------------------------------------===//
 
-enum class ItemKind : std::uint8_t { Kernel, Fn, Const, Import, Schedule, Grad };
+enum class ItemKind : std::uint8_t { Kernel, Fn, Const, Import, Schedule, Grad, Mesh };
 
 struct Item {
   const ItemKind kind;
@@ -368,12 +368,19 @@ template <typename T> const T *as(const Item *i) {
   return i && T::classof(i) ? static_cast<const T *>(i) : nullptr;
 }
 
-/// `strided q: bf16[B, H, S, D]`, `inout w: f32[N]`, `eps: f32 = 1e-5`; also a result.
+/// An axis of the mesh: of a `mesh` item, or behind an extent.
+struct MeshAxis {
+  std::string name; ///< empty behind an extent that is not sharded
+  Span span;
+};
+
+/// `strided q: bf16[B, H, S, D]`, `inout w: f32[N @ tp]`, `eps: f32 = 1e-5`; also a result.
 struct Param : Decl {
   DType dtype = DType::F32;
   Span dtypeSpan;
-  bool isTensor = false;     ///< brackets were written, even empty ones
-  std::vector<ExprPtr> dims; ///< of a tensor, outermost first
+  bool isTensor = false;        ///< brackets were written, even empty ones
+  std::vector<ExprPtr> dims;    ///< of a tensor, outermost first
+  std::vector<MeshAxis> shards; ///< one an extent: the axis of the mesh that shards it
   bool strided = false;
   bool inout = false;
   ExprPtr defaultValue; ///< of a scalar; may be null
@@ -398,6 +405,13 @@ struct Kernel : Item, Decl {
   Kernel() : Item(ItemKind::Kernel), Decl(DeclKind::Kernel) {}
   static bool classof(const Item *i) { return i->kind == ItemKind::Kernel; }
   static bool classof(const Decl *d) { return d->declKind == DeclKind::Kernel; }
+};
+
+/// `mesh (dp, tp)`
+struct Mesh : Item {
+  std::vector<MeshAxis> axes;
+  Mesh() : Item(ItemKind::Mesh) {}
+  static bool classof(const Item *i) { return i->kind == ItemKind::Mesh; }
 };
 
 struct FnParam : Decl {

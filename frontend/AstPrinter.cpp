@@ -49,6 +49,12 @@ void AstPrinter::print(const File &file) {
 }
 
 void AstPrinter::print(const Item &item) {
+  if (auto *mesh = as<Mesh>(&item)) {
+    std::string head = "mesh (";
+    for (std::size_t i = 0; i < mesh->axes.size(); ++i)
+      head += (i ? ", " : "") + mesh->axes[i].name;
+    return line(head + ")", item.span);
+  }
   if (auto *kernel = as<Kernel>(&item))
     return print(*kernel);
   if (auto *schedule = as<Schedule>(&item))
@@ -101,7 +107,7 @@ void AstPrinter::print(const Param &param) {
   if (param.isTensor) {
     head += "[";
     for (std::size_t i = 0; i < param.dims.size(); ++i)
-      head += (i ? ", " : "") + printExpr(*param.dims[i]);
+      head += (i ? ", " : "") + printExtent(param, i);
     head += "]";
   }
   nested(head, param.span, [&] {
@@ -345,6 +351,13 @@ std::string printExpr(const Expr &expr) {
   ExprPrinter printer;
   printer.print(expr, Loosest);
   return std::move(printer.out);
+}
+
+std::string printExtent(const ast::Param &param, std::size_t axis) {
+  std::string text = printExpr(*param.dims[axis]);
+  if (axis < param.shards.size() && !param.shards[axis].name.empty())
+    text += " @ " + param.shards[axis].name;
+  return text;
 }
 
 } // namespace tk

@@ -39,6 +39,9 @@ std::string printFloat(double value);
 /// An expression in the language's own syntax, on one line, with the parentheses it needs.
 std::string printExpr(const ast::Expr &expr);
 
+/// An extent of a tensor, with the axis of the mesh that shards it: `M @ tp`.
+std::string printExtent(const ast::Param &param, std::size_t axis);
+
 } // namespace tk
 
 #endif // TK_FRONTEND_ASTPRINTER_H

@@ -63,6 +63,11 @@ private:
   bool spaceBetween(std::size_t left, std::size_t right) const;
   bool isContextualWord(std::size_t index) const;
   bool isAssert(std::size_t index) const;
+  /// The word `mesh` where it begins an item.
+  bool isMesh(std::size_t index) const {
+    return braces == 0 && brackets.empty() && lexed.tokens[index].newlineBefore &&
+           spelling(lexed.tokens[index].span) == "mesh";
+  }
   bool isUnaryMinus(std::size_t index) const;
   bool isDroppedSemicolon(std::size_t index) const;
   bool continues(TokenKind previous, TokenKind next) const;
@@ -163,9 +168,10 @@ bool Layout::spaceBetween(std::size_t left, std::size_t right) const {
     break;
   }
   switch (a) {
+  case TokenKind::At:
+    return !brackets.empty(); // `@deterministic`, but `F @ tp`
   case TokenKind::LParen:
   case TokenKind::LBracket:
-  case TokenKind::At:
   case TokenKind::DotDot:
   case TokenKind::Caret:
     return false;
@@ -179,8 +185,9 @@ bool Layout::spaceBetween(std::size_t left, std::size_t right) const {
   if (b == TokenKind::LBracket)
     return a != TokenKind::Identifier;
   if (b == TokenKind::LParen)
-    return !(a == TokenKind::Identifier && !isContextualWord(left) && !isAssert(left)) &&
-           a != TokenKind::RBracket;
+    return isMesh(left) ||
+           (!(a == TokenKind::Identifier && !isContextualWord(left) && !isAssert(left)) &&
+            a != TokenKind::RBracket);
   return true;
 }
 

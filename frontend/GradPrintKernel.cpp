@@ -38,6 +38,8 @@ static std::string typeOf(const ast::Param &param, const sema::Kernel &primal) {
           break;
         }
     text += (i ? ", " : "") + printExpr(*dim);
+    if (const std::string &axis = param.shards[i].name; !axis.empty())
+      text += " @ " + axis;
   }
   return text + "]";
 }

@@ -1,4 +1,5 @@
 #include "frontend/IRGen.h"
+#include "dialects/tk/TkMeshOps.h"
 #include "dialects/tk/TkScheduleOps.h"
 
 #include "frontend/Gradient.h"
@@ -224,6 +225,28 @@ void KernelGen::finishKernel(ArrayRef<const Tensor *> results) {
   frames.pop_back();
 }
 
+/// The attributes of a kernel with `@` in its signature.
+void KernelGen::addShardings(KernelOp op) {
+  SmallVector<Attribute> lists;
+  bool isSharded = false;
+  auto add = [&](const Tensor *tensor) {
+    SmallVector<StringRef> axes;
+    if (tensor)
+      axes.assign(tensor->shards.begin(), tensor->shards.end());
+    isSharded |= llvm::any_of(axes, [](StringRef axis) { return !axis.empty(); });
+    lists.push_back(builder.getStrArrayAttr(axes));
+  };
+  for (const Kernel::Param &param : kernel.params)
+    add(param.tensor);
+  for (size_t i = 0; i < kernel.source->results.size(); ++i)
+    add(kernel.results[i]);
+  if (!isSharded)
+    return;
+  SmallVector<StringRef> mesh(kernel.meshAxes.begin(), kernel.meshAxes.end());
+  op->setAttr(meshAttr, builder.getStrArrayAttr(mesh));
+  op->setAttr(shardingsAttr, builder.getArrayAttr(lists));
+}
+
 void KernelGen::run() {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<StringRef> resultNames;
@@ -240,6 +263,7 @@ void KernelGen::run() {
       stridedResults.push_back(static_cast<std::int64_t>(i));
   if (!stridedResults.empty())
     op->setAttr("tk.strided_results", builder.getDenseI64ArrayAttr(stridedResults));
+  addShardings(op);
   if (!kernel.schedules.empty())
     op->setAttr("tk.schedules", schedules());
   assumptions();

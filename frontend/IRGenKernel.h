@@ -35,6 +35,7 @@ private:
   void assumptions();
   void assume(const sema::Assumption &assumption);
   void scheduleConditions();
+  void addShardings(KernelOp op);
   void statement(const sema::Statement &statement);
   std::string textOf(const sema::Node *n) const;
   mlir::Attribute schedules();

@@ -30,7 +30,7 @@ std::unique_ptr<File> Parser::parseFile() {
   return out;
 }
 
-// item := {'@' NAME} kernel | fn | const | import | schedule | grad
+// item := {'@' NAME} kernel | fn | const | import | schedule | grad | mesh
 void Parser::parseItem(File &out) {
   std::uint32_t begin = peek().span.begin;
   bool deterministic = false;
@@ -65,16 +65,19 @@ void Parser::parseItem(File &out) {
     item = parseSchedule();
   } else if (isWord("grad")) {
     item = parseGrad();
+  } else if (atMesh()) {
+    item = parseMesh();
+    rejectSecondMesh(out, *item);
   } else {
     checkNesting();
-    static constexpr std::string_view words[] = {"kernel", "fn",       "const",
-                                                 "import", "schedule", "grad"};
+    static constexpr std::string_view words[] = {"kernel",   "fn",   "const", "import",
+                                                 "schedule", "grad", "mesh"};
     std::string hint = is(TokenKind::Identifier) ? didYouMean(text(peek()), words) : "";
     for (std::string_view word : {"def", "func", "function", "void", "proc"})
       if (isWord(word))
         hint = "a kernel begins with 'kernel', a scalar function with 'fn'";
     diags.error(Diag::ExpectedItem, peek().span).help(hint)
-        << "expected kernel, fn, const, import, schedule or grad, found " << found();
+        << "expected kernel, fn, const, import, schedule, grad or mesh, found " << found();
     throw SyntaxError();
   }
   item->span = spanFrom(begin);
@@ -126,7 +129,7 @@ void Parser::parseParams(std::vector<ParamPtr> &out, DeclKind kind) {
        [&] { out.push_back(parseParam(kind)); });
 }
 
-// param := {'strided' | 'inout'} NAME ':' dtype ['[' list(expr) ']'] ['=' expr]
+// param := {'strided' | 'inout'} NAME ':' dtype ['[' list(extent) ']'] ['=' expr]
 ParamPtr Parser::parseParam(DeclKind kind) {
   auto param = std::make_unique<Param>(kind);
   std::uint32_t begin = peek().span.begin;
@@ -144,7 +147,7 @@ ParamPtr Parser::parseParam(DeclKind kind) {
     const Token &open = take();
     param->isTensor = true;
     list(open, TokenKind::RBracket, "the dimensions of '" + param->name + "'",
-         [&] { param->dims.push_back(parseExpr()); });
+         [&] { parseExtent(*param); });
   }
   if (is(TokenKind::Assign))
     parseDefault(*param);
@@ -164,6 +167,20 @@ ParamPtr Parser::parseParam(DeclKind kind) {
             .fix({file.id(), param->dtypeSpan.end, param->dtypeSpan.end}, "[]")
         << "expected '[' after the type of result '" << param->name << "'";
   return param;
+}
+
+// extent := expr ['@' NAME]
+void Parser::parseExtent(Param &param) {
+  param.dims.push_back(parseExpr());
+  MeshAxis &axis = param.shards.emplace_back();
+  if (!is(TokenKind::At))
+    return;
+  if (peek().newlineBefore)
+    diags.error(Diag::ExpectedToken, peek().span).help("write the axis behind the extent: N @ tp")
+        << "'@' does not continue a line";
+  take();
+  const Token &name = expectName("an axis of the mesh after '@'");
+  axis = {this->name(name), name.span};
 }
 
 void Parser::parseQualifiers(Param &param) {
@@ -274,6 +291,32 @@ ItemPtr Parser::parseGrad() {
   });
   endStatement();
   return grad;
+}
+
+// mesh := 'mesh' '(' list(NAME) ')'
+ItemPtr Parser::parseMesh() {
+  Span word = take().span;
+  auto mesh = std::make_unique<Mesh>();
+  const Token &open = expect(TokenKind::LParen, "after 'mesh'", "the axes: mesh (dp, tp)");
+  list(open, TokenKind::RParen, "the axes of the mesh", [&] {
+    const Token &axis = expectName("the name of an axis");
+    mesh->axes.push_back({name(axis), axis.span});
+  });
+  if (mesh->axes.empty())
+    diags.error(Diag::ExpectedToken, word) << "a mesh has one or more axes: mesh (tp)";
+  endStatement();
+  return mesh;
+}
+
+void Parser::rejectSecondMesh(const File &out, const Item &mesh) {
+  for (const ItemPtr &item : out.items)
+    if (const auto *first = as<Mesh>(item.get()))
+      diags.error(Diag::SecondMesh, static_cast<const Mesh &>(mesh).axes.empty()
+                                        ? spanFrom(0)
+                                        : static_cast<const Mesh &>(mesh).axes.front().span)
+              .label(first->span, "the mesh of the file")
+              .help("write all axes in one list: mesh (dp, tp)")
+          << "a file has one mesh";
 }
 
 // schedule := 'schedule' NAME ['for' NAME] ['when' expr] '{' {entry} '}'

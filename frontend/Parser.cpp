@@ -83,6 +83,8 @@ bool Parser::atItemStart() const {
   for (std::string_view word : {"kernel", "fn", "const", "schedule", "grad"})
     if (isWord(word))
       return next == TokenKind::Identifier;
+  if (atMesh())
+    return true;
   return isWord("import") && (next == TokenKind::String || next == TokenKind::Identifier);
 }
 

@@ -47,6 +47,14 @@ private:
   ast::ItemPtr parseConst();
   ast::ItemPtr parseImport();
   ast::ItemPtr parseGrad();
+  /// `mesh` is a word only where a name or a bracket follows.
+  bool atMesh() const {
+    return isWord("mesh") &&
+           (peek(1).kind == TokenKind::LParen || peek(1).kind == TokenKind::Identifier);
+  }
+  ast::ItemPtr parseMesh();
+  void rejectSecondMesh(const ast::File &out, const ast::Item &mesh);
+  void parseExtent(ast::Param &param);
   ast::ItemPtr parseSchedule();
   void parseScheduleEntry(ast::Schedule &schedule);
 

@@ -29,6 +29,7 @@ add_library(tk_frontend STATIC
   SemaGather.cpp
   SemaHidden.cpp
   SemaKernel.cpp
+  SemaMesh.cpp
   SemaNames.cpp
   SemaNode.cpp
   SemaProofs.cpp

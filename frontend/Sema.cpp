@@ -2,6 +2,8 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <algorithm>
+
 namespace tk::frontend {
 
 using namespace tk::sema;
@@ -42,9 +44,25 @@ private:
       if (!foreignSchedules)
         schedules.push_back(static_cast<const ast::Schedule *>(&item));
       return;
+    case ast::ItemKind::Mesh:
+      return enter(static_cast<const ast::Mesh &>(item));
     case ast::ItemKind::Grad:
     case ast::ItemKind::Import:
       return; // the kernel that is derived has the grad's name
+    }
+  }
+
+  /// The meshes of all files are one: an axis is named once in a file.
+  void enter(const ast::Mesh &mesh) {
+    std::map<std::string, Span> here;
+    for (const ast::MeshAxis &axis : mesh.axes) {
+      auto [first, isNew] = here.try_emplace(axis.name, axis.span);
+      if (!isNew)
+        diags.error(Diag::Redeclared, axis.span).label(first->second, "declared here")
+            << "axis '" << axis.name << "' of the mesh is declared twice";
+      else if (std::find(globals.meshAxes.begin(), globals.meshAxes.end(), axis.name) ==
+               globals.meshAxes.end())
+        globals.meshAxes.push_back(axis.name);
     }
   }
 

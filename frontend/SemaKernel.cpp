@@ -71,6 +71,7 @@ Tensor *KernelSema::tensorOf(const ast::Param &param, int position) {
   Tensor *t = makeTensor(param.name, param.span, param.dtype, std::move(extents));
   t->param = position;
   t->declared = true;
+  t->shards = shardingOf(param);
   checkSize(*t);
   return t;
 }
@@ -141,6 +142,7 @@ void KernelSema::results(const ast::Kernel &kernel) {
     if (p.tensor && p.source->inout) {
       Tensor *t = makeTensor(p.tensor->name, p.tensor->span, p.tensor->dtype, p.tensor->extents);
       t->declared = true;
+      t->shards = p.tensor->shards;
       out.results.push_back(t);
     }
 }
@@ -230,6 +232,7 @@ void KernelSema::constraints(const ast::Kernel &kernel) {
 
 void KernelSema::run(const ast::Kernel &kernel) {
   out.source = &kernel;
+  out.meshAxes = globals.meshAxes;
   for (const ast::StmtPtr &stmt : kernel.statements) {
     if (const auto *let = ast::as<ast::LetTensor>(stmt.get()))
       kernelNames.try_emplace(let->name, let->nameSpan);

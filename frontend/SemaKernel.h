@@ -22,6 +22,7 @@ struct Globals {
   std::map<std::string, const ast::Fn *, std::less<>> fns;
   std::map<std::string, const ast::Fn *, std::less<>> libraryFns; ///< they yield to all others
   std::map<std::string, const ast::Const *, std::less<>> consts;
+  std::vector<std::string> meshAxes; ///< in the order of the program
 };
 
 struct Operand;
@@ -71,6 +72,10 @@ private:
   void defineExtents(bool all);
   void defineExtent(const std::string &name, NamedExtent &extent);
   std::vector<const ast::Expr *> conditionsOf(const ast::Expr &constraint) const;
+
+  // Sharding (SemaMesh.cpp)
+  /// The axes of the mesh by which a tensor of the signature is sharded, one an extent.
+  std::vector<std::string> shardingOf(const ast::Param &param);
 
   // Declarations (SemaKernel.cpp)
   Tensor *tensorOf(const ast::Param &param, int position);

@@ -76,12 +76,13 @@ struct Tensor {
   std::string name;
   Span span;
   ast::DType dtype = ast::DType::F32;
-  std::vector<Node *> extents; ///< where each axis ends
-  std::vector<Node *> lows;    ///< where each axis begins; empty: all at 0 (only locals differ)
-  int param = -1;              ///< position among the parameters, -1 for a computed one
-  bool broken = false;         ///< its definition was in error: say nothing more of it
-  bool declared = false;       ///< the type was written: reads see rounded values
-  bool fromLiterals = false;   ///< its elements are, as of Node::fromLiterals
+  std::vector<Node *> extents;     ///< where each axis ends
+  std::vector<Node *> lows;        ///< where each axis begins; empty: all at 0 (only locals differ)
+  int param = -1;                  ///< position among the parameters, -1 for a computed one
+  bool broken = false;             ///< its definition was in error: say nothing more of it
+  bool declared = false;           ///< the type was written: reads see rounded values
+  std::vector<std::string> shards; ///< of the signature: the axis of the mesh of each extent
+  bool fromLiterals = false;       ///< its elements are, as of Node::fromLiterals
 };
 
 struct Node {
@@ -168,6 +169,7 @@ struct Kernel {
   const ast::Kernel *source = nullptr;
   std::vector<std::string> dims;
   std::vector<Span> dimSpans;
+  std::vector<std::string> meshAxes; ///< of the program
   /// One a parameter, in order: exactly one of the two is set.
   struct Param {
     Tensor *tensor = nullptr;

@@ -1,5 +1,6 @@
 //===- TkDialect.cpp - registration of the tensor-level dialect -----------===//
 #include "dialects/tk/TkDialect.h"
+#include "dialects/tk/TkMeshOps.h"
 #include "dialects/tk/TkScheduleOps.h"
 
 #include "mlir/IR/Builders.h"
@@ -46,6 +47,9 @@ static void printParam(AsmPrinter &printer, StringRef name, bool strided, bool i
 #undef GET_OP_CLASSES
 #define GET_OP_CLASSES
 #include "dialects/tk/TkScheduleOps.cpp.inc"
+#undef GET_OP_CLASSES
+#define GET_OP_CLASSES
+#include "dialects/tk/TkMeshOps.cpp.inc"
 
 void TkDialect::initialize() {
   addAttributes<
@@ -59,5 +63,9 @@ void TkDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tk/TkScheduleOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tk/TkMeshOps.cpp.inc"
       >();
 }

@@ -4,7 +4,7 @@
 
 (defconst tk-keywords
   '("let" "if" "then" "else" "and" "or" "not" "true" "false" "kernel" "fn"
-    "const" "import" "schedule" "grad" "where" "in" "strided" "inout" "wrt"
+    "const" "import" "schedule" "grad" "mesh" "where" "in" "strided" "inout" "wrt"
     "for" "when"))
 
 (defconst tk-types

@@ -158,6 +158,17 @@ TEST_CASE("schedules, grads, attributes, semicolons") {
         "}\n");
 }
 
+TEST_CASE("a mesh and the axes behind extents") {
+  CHECK(checked("mesh(dp,tp)\n"
+                "kernel k(x:f32[2*N@tp,M],mesh:f32)->(y:f32[2*N@tp , M@dp]){\n"
+                "y[i,j]=x[i,j]*mesh\n"
+                "}") ==
+        "mesh (dp, tp)\n"
+        "kernel k(x: f32[2 * N @ tp, M], mesh: f32) -> (y: f32[2 * N @ tp, M @ dp]) {\n"
+        "  y[i, j] = x[i, j] * mesh\n"
+        "}\n");
+}
+
 TEST_CASE("CRLF and a byte-order mark go") {
   CHECK(checked("\xEF\xBB\xBF"
                 "const A = 1 // a\r\n\r\n\r\nconst B = 2\r\n") ==

@@ -147,6 +147,23 @@ TEST_CASE("items other than kernels") {
                          "    grouped(8)\n");
 }
 
+TEST_CASE("an axis of the mesh binds the whole extent") {
+  Parsed program("mesh (dp, tp)\n"
+                 "kernel k(mesh: f32[2 * N @ tp, M]) -> (y: f32[2 * N @ tp, M @ dp]) {\n"
+                 "  let mesh2 = 1\n"
+                 "  y[i, j] = mesh[i, j]\n"
+                 "}\n");
+  REQUIRE(!program.diags.hasErrors());
+  const auto &mesh = *ast::as<ast::Mesh>(program.program->main().items[0].get());
+  REQUIRE(mesh.axes.size() == 2);
+  CHECK(mesh.axes[1].name == "tp");
+  const auto &kernel = *ast::as<ast::Kernel>(program.program->main().items[1].get());
+  CHECK(printExtent(*kernel.params[0], 0) == "2 * N @ tp");
+  CHECK(kernel.params[0]->dims[0]->kind == ast::ExprKind::Binary);
+  CHECK(kernel.params[0]->shards[1].name.empty());
+  CHECK(printExtent(*kernel.results[0], 1) == "M @ dp");
+}
+
 TEST_CASE("spans cover what they name") {
   Parsed parsed(kernelOf("  let t[i, j in 0..n]: bf16 = (x[i, j] + 1)  // c"));
   const Stmt &stmt = *parsed.kernel().statements.at(0);

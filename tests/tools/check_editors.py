@@ -16,7 +16,7 @@ enum = lambda name: set(re.search(rf"enum class {name} : std::uint8_t \{{(.*?)\}
                         .replace(",", " ").lower().split())
 types, functions = enum("DType"), set(re.findall(r'^TK_BUILTIN\(\w+, "(\w+)"', read("frontend/Builtins.def"), re.M))
 reductions = {"log_softmax" if r == "logsoftmax" else r for r in enum("ReduceKind")}
-assert len(reserved) == 9 and len(items) == 6 and len(types) == 12 and len(functions) > 30 and len(reductions) == 15
+assert len(reserved) == 9 and len(items) == 7 and len(types) == 12 and len(functions) > 30 and len(reductions) == 15
 wanted = {"keyword": reserved | items, "type": types, "function": functions | reductions}
 
 grammar = json.loads(read("editors/vscode/syntaxes/tk.tmLanguage.json"))

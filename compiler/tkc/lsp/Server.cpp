@@ -333,8 +333,8 @@ void Server::complete(const Position &params, Reply reply) {
     return;
   auto names = document->namesAt(offset(*document, params.position));
   for (const char *word :
-       {"kernel", "fn", "const", "import", "schedule", "grad", "where", "let", "if", "then", "else",
-        "and", "or", "not", "true", "false", "strided", "inout", "in"})
+       {"kernel", "fn",   "const", "import", "schedule", "grad", "mesh",  "where",   "let",   "if",
+        "then",   "else", "and",   "or",     "not",      "true", "false", "strided", "inout", "in"})
     names.try_emplace(word, "word");
   for (const char *type :
        {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool"})
