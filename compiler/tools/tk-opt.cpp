@@ -8,6 +8,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
+#include "passes/mesh/MeshPasses.h"
 #ifdef TK_HAS_CPU
 #include "compiler/codegen/cpu/CpuPipeline.h"
 #include "passes/lowering/cpu/CpuPasses.h"
@@ -43,6 +44,7 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tk::registerTkPasses();
+  tk::registerTkMeshPasses();
   tk::registerFamilies();
 #ifdef TK_HAS_CPU
   tk::registerTkCpuPasses();

@@ -48,13 +48,15 @@ def check_passes():
     stems = {p.stem for p in (ROOT / "tests/passes").rglob("*")}
     definitions = "\n".join(p.read_text() for p in (ROOT / "passes").glob("*/*Passes.td"))
     names = re.findall(r'def (\w+) : Pass<"([\w-]+)"', definitions)
+    # Those of a mesh run before the table's passes see the local kernels.
+    apart = set(re.findall(r'Pass<"([\w-]+)"', (ROOT / "passes/mesh/MeshPasses.td").read_text()))
     for name, flag in names:
         defining = [p for p, t in sources.items() if f"GEN_PASS_DEF_{name.upper()}\n" in t]
         if len(defining) != 1:
             problems.append(f"{flag}: {len(defining)} files define it")
         elif defining[0].name not in lists:
             problems.append(f"{flag}: no CMakeLists.txt of passes/ lists {defining[0].name}")
-        if f'"{flag}"' not in table:
+        if f'"{flag}"' not in table and flag not in apart:
             problems.append(f"{flag}: not in the table of passes")
         if flag not in tests and flag.removeprefix("tk-") not in stems:
             problems.append(f"{flag}: no test names it")

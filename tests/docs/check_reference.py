@@ -132,7 +132,7 @@ def check_c():
 
 def check_python():
     known = codes(read("python.md"))
-    exported = re.search(r"__all__ = \[(.*?)\]", (ROOT / "python/tk/__init__.py").read_text())[1]
+    exported = re.search(r"__all__ = \[(.*?)\]", (ROOT / "python/tk/__init__.py").read_text(), re.S)[1]
     for name in re.findall(r'"(\w+)"', exported):
         expect(re.search(rf"\b{name}\b", known), f"python.md: {name} is not described")
     module = (ROOT / "python/tk/_module.py").read_text()

@@ -1,0 +1,206 @@
+//===- SplitAtCollectives.cpp - local kernels and collectives, in order ---===//
+//
+// 1. A level is what runs between two rounds of collectives. Parameters, and collectives of them,
+//    have level 0; a compute op has the highest level of what it reads; a collective of a computed
+//    tensor makes a tensor of the next level.
+// 2. A compute op that only later levels read moves there, so that it may be fused with its
+// readers.
+// 3. The compute ops of a level become one local kernel (LocalKernel.cpp). A compute op without
+//    reductions is computed again in each level that reads it, instead of being stored, unless it
+//    is a result or a collective's operand.
+// 4. The placed kernel runs, for each level, the collectives that lead to it and then its kernel.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/mesh/LocalKernel.h"
+#include "passes/mesh/MeshPasses.h"
+
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITATCOLLECTIVES
+#include "passes/mesh/MeshPasses.h.inc"
+} // namespace tk
+
+using namespace mlir;
+
+using namespace tk;
+
+namespace {
+
+bool isCollective(Operation *op) {
+  return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp>(op);
+}
+
+/// The tensors that an operation, its body included, reads.
+SmallVector<Value> tensorsOf(Operation *op) {
+  SmallVector<Value> tensors;
+  for (Value input : getInputs(op))
+    if (isa<RankedTensorType>(input.getType()))
+      tensors.push_back(input);
+  return tensors;
+}
+
+/// The compute ops, collectives or returns at the kernel's level that read a tensor.
+llvm::SetVector<Operation *> readersOf(Value tensor, Block *block) {
+  llvm::SetVector<Operation *> readers;
+  for (Operation *user : tensor.getUsers())
+    readers.insert(block->findAncestorOpInBlock(*user));
+  return readers;
+}
+
+class Splitter {
+public:
+  explicit Splitter(KernelOp kernel)
+      : kernel(kernel), block(&kernel.getBody().front()), builder(kernel.getContext()) {}
+  void run();
+
+private:
+  void setLevels();
+  void sink();
+  bool isRepeated(Operation *compute) const;
+  void need(Value tensor, unsigned level, mesh::LocalPart &part);
+  mesh::LocalPart partOf(unsigned level, const llvm::SetVector<Value> &demanded);
+  std::string nameOfPart(unsigned number);
+
+  KernelOp kernel;
+  Block *block;
+  OpBuilder builder;
+  llvm::MapVector<Operation *, unsigned> levels; ///< of compute ops and of collectives' results
+  unsigned last = 0;
+};
+
+} // namespace
+
+void Splitter::setLevels() {
+  for (Operation &op : *block) {
+    if (!isa<ComputeOp>(op) && !isCollective(&op))
+      continue;
+    unsigned level = 0;
+    for (Value tensor : tensorsOf(&op))
+      if (Operation *source = tensor.getDefiningOp())
+        level = std::max(level, levels.lookup(source) +
+                                    (isCollective(&op) && isa<ComputeOp>(source) ? 1 : 0));
+    levels[&op] = level;
+    last = std::max(last, level);
+  }
+}
+
+void Splitter::sink() {
+  for (Operation &op : llvm::reverse(*block)) {
+    if (!isa<ComputeOp>(op))
+      continue;
+    unsigned least = ~0U;
+    for (Value result : op.getResults())
+      for (Operation *reader : readersOf(result, block))
+        least = std::min(least, isa<ComputeOp>(reader) ? levels[reader] : levels[&op]);
+    if (least != ~0U)
+      levels[&op] = std::max(levels[&op], least);
+  }
+}
+
+/// Whether a compute op is computed in each level that reads it.
+bool Splitter::isRepeated(Operation *compute) const {
+  bool isCheap = true;
+  compute->walk([&](Operation *op) { isCheap &= !isa<ReduceOp, ScanOp>(op); });
+  if (!isCheap)
+    return false;
+  for (Value result : compute->getResults())
+    for (Operation *reader : readersOf(result, block))
+      if (!isa<ComputeOp>(reader))
+        return false;
+  return true;
+}
+
+/// Adds a tensor that a level reads: as what it computes, or as an input.
+void Splitter::need(Value tensor, unsigned level, mesh::LocalPart &part) {
+  Operation *source = tensor.getDefiningOp();
+  const bool isHere =
+      source && isa<ComputeOp>(source) && (levels.lookup(source) == level || isRepeated(source));
+  if (!isHere) {
+    part.inputs.insert(tensor);
+    return;
+  }
+  if (part.computes.contains(source))
+    return;
+  for (Value input : tensorsOf(source))
+    need(input, level, part);
+  part.computes.insert(source);
+}
+
+/// The part of a level, of which later levels read `demanded`, too.
+mesh::LocalPart Splitter::partOf(unsigned level, const llvm::SetVector<Value> &demanded) {
+  mesh::LocalPart part;
+  for (auto [op, own] : levels) {
+    if (!isa<ComputeOp>(op) || own != level)
+      continue;
+    for (Value result : op->getResults())
+      if (demanded.contains(result) ||
+          llvm::any_of(readersOf(result, block),
+                       [](Operation *reader) { return !isa<ComputeOp>(reader); }))
+        part.results.insert(result);
+  }
+  for (Value result : part.results)
+    need(result, level, part);
+  return part;
+}
+
+std::string Splitter::nameOfPart(unsigned number) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  std::string name = (kernel.getSymName() + "_" + Twine(number)).str();
+  while (module.lookupSymbol(name))
+    name += "_";
+  return name;
+}
+
+void Splitter::run() {
+  setLevels();
+  sink();
+  Operation *end = block->getTerminator();
+  SmallVector<Operation *> computes;
+  for (auto [op, level] : levels)
+    if (isa<ComputeOp>(op))
+      computes.push_back(op);
+  SmallVector<mesh::LocalPart> parts(last + 1);
+  llvm::SetVector<Value> demanded;
+  for (unsigned level = last + 1; level-- > 0;) {
+    parts[level] = partOf(level, demanded);
+    demanded.insert(parts[level].inputs.begin(), parts[level].inputs.end());
+  }
+  builder.setInsertionPoint(end);
+  unsigned number = 0;
+  SmallVector<std::pair<Value, Value>> launched;
+  for (unsigned level = 0; level <= last; ++level) {
+    for (auto [op, own] : levels)
+      if (isCollective(op) && own == level)
+        op->moveBefore(end);
+    if (parts[level].results.empty())
+      continue;
+    LaunchOp launch = mesh::outline(parts[level], kernel, nameOfPart(++number), builder);
+    for (auto [result, made] : llvm::zip(parts[level].results, launch.getResults()))
+      launched.emplace_back(result, made);
+  }
+  // Local kernels hold copies of the compute ops, which go once all of them are made.
+  for (auto [result, made] : launched)
+    result.replaceUsesWithIf(made, [](OpOperand &use) {
+      return isa<LaunchOp, ReturnOp>(use.getOwner()) || isCollective(use.getOwner());
+    });
+  for (Operation *op : llvm::reverse(computes))
+    op->erase();
+}
+
+LogicalResult tk::splitAtCollectives(KernelOp kernel) {
+  Splitter(kernel).run();
+  return success();
+}
+
+namespace {
+struct SplitAtCollectivesPass : tk::impl::SplitAtCollectivesBase<SplitAtCollectivesPass> {
+  void runOnOperation() override {
+    for (KernelOp kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+      if (kernel->hasAttr(placedAttr) && failed(splitAtCollectives(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace
