@@ -179,6 +179,13 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
   warnings = diags.text(render);
   if (!module || failed(verify(*module)))
     return Error(ErrorCode::internal, "the frontend made invalid IR: " + collect.text());
+  return addKernels();
+}
+
+Status CompiledSource::addKernels() {
+  PassDiagnostics collect(context.get());
+  kernelNames.clear(), kernelSignatures.clear(), schedules.clear();
+  reducedDims.clear(), windowDims.clear(), products.clear();
   for (KernelOp kernel : module->getOps<KernelOp>()) {
     addScalarCases(kernel);
     std::optional<Signature> signature = signatureOf(kernel);

@@ -63,6 +63,7 @@ public:
   Expected<std::string> text_for(size_t kernel, std::string_view stage, std::string_view target,
                                  std::span<const std::optional<int64_t>> dims) override;
 
+  Expected<detail::ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes) override;
   /// What a pass derived or declined.
   struct Remark {
     std::string file;     ///< as the program names it; empty without a place
@@ -71,6 +72,15 @@ public:
     std::string pass, text;
     bool declined = false;
   };
+  /// A kernel on a mesh.
+  struct Placement {
+    std::shared_ptr<CompiledSource> locals; ///< the local kernels, as a source of their own
+    MeshPlan plan;
+    std::string text;            ///< the kernel with its collectives
+    std::vector<Remark> remarks; ///< why each collective is there
+  };
+  Expected<Placement> placeOn(size_t kernel, std::span<const MeshAxis> axes) const;
+
   /// What the passes derived and what they declined, in the order in which they ran; then the
   /// plans.
   Expected<std::vector<Remark>> remarks(size_t kernel, std::string_view target, const Facts &facts);
@@ -120,6 +130,8 @@ private:
   CompiledSource();
   Status parse(std::string_view text, frontend::Kernels kernels);
   Status checkOptions() const;
+  /// Signatures and what else is known of each kernel of the module.
+  Status addKernels();
 
   /// Is a dimension's bound as fine as those of rows of which a thread's registers are counted?
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;

@@ -9,6 +9,7 @@
 #include "compiler/CompiledSource.h"
 #include "compiler/CudaBackend.h"
 #include "compiler/plan/KernelSignature.h"
+#include "dialects/tk/TkMeshOps.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/LeastSizes.h"
 #include "passes/analysis/Notes.h"
@@ -265,6 +266,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   KernelOp original = kernelOp(kernel);
   auto clone = cast<KernelOp>(builder.clone(*original));
   clone.walk([](ComputeOp compute) { compute->removeAttr(frontend::beginsAttrName); });
+  for (StringRef attribute : {meshAttr, shardingsAttr}) // without a mesh a rank has all
+    clone->removeAttr(attribute);
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   settleScalarCases(clone, facts.cases);

@@ -1,8 +1,8 @@
 // The C interface on top of the C++ one. No exception leaves this file.
 #include "tk/tk_c.h"
 
+#include "runtime/CApiHandles.h"
 #include "runtime/Dlpack.h"
-#include "runtime/Kernel.h"
 #include "tk/bundle.h"
 
 #include <cstdlib>
@@ -14,24 +14,17 @@ struct tk_module {
   std::string diagnostics;
 };
 
-struct tk_kernel {
-  tk::Kernel kernel;
-  std::string signature;
-};
-
 struct tk_bound {
   tk::BoundKernel bound;
 };
 
+using tk::c_api::guarded;
+using tk::c_api::named_values;
+using tk::c_api::require;
+
 namespace {
 
 thread_local std::string last_message, last_place;
-
-tk_status fail(const tk::Error &error) {
-  last_message = error.message();
-  last_place = error.span().str();
-  return static_cast<tk_status>(static_cast<int>(error.code()) + 1);
-}
 
 static_assert(static_cast<int>(tk::ErrorCode::compile_failed) + 1 == TK_COMPILE_FAILED);
 static_assert(static_cast<int>(tk::ErrorCode::context_poisoned) + 1 == TK_CONTEXT_POISONED);
@@ -39,16 +32,7 @@ static_assert(static_cast<int>(tk::ErrorCode::internal) + 1 == TK_INTERNAL);
 static_assert(static_cast<int>(tk::ErrorCode::index_out_of_bounds) + 1 == TK_INDEX_OUT_OF_BOUNDS);
 static_assert(static_cast<int>(tk::ErrorCode::interrupted) + 1 == TK_INTERRUPTED);
 static_assert(static_cast<int>(tk::ErrorCode::frozen) + 1 == TK_FROZEN);
-
-template <typename F> tk_status guarded(F &&function) {
-  tk::Status status = tk::detail::capture(std::forward<F>(function));
-  return status ? TK_OK : fail(status.error());
-}
-
-void require(bool condition, const char *what) {
-  if (!condition)
-    throw tk::Error(tk::ErrorCode::invalid_argument, what);
-}
+static_assert(static_cast<int>(tk::ErrorCode::nccl_failed) + 1 == TK_NCCL_FAILED);
 
 std::string text_or_empty(const char *text) { return text ? text : ""; }
 
@@ -78,37 +62,6 @@ tk::TensorView view_of(const tk_value &value) {
           : tk::TensorView(value.data, dtype, shape, device);
   view.storage_bytes = value.storage_bytes;
   return view;
-}
-
-/// The values by name, without the absent ones.
-std::vector<tk::NamedValue> named_values(const tk_kernel *kernel, const tk_value *values,
-                                         size_t count) {
-  const tk::Signature &signature = kernel->kernel.signature();
-  size_t expected = signature.params.size() + signature.results.size();
-  if (count > expected)
-    throw tk::Error(tk::ErrorCode::invalid_argument,
-                    "kernel '" + signature.name + "' takes " + std::to_string(expected) +
-                        " arguments, got " + std::to_string(count));
-  std::vector<tk::NamedValue> result;
-  for (size_t i = 0; i < count; ++i) {
-    const std::string &name = argument_of(kernel, i)->name;
-    switch (values[i].kind) {
-    case TK_ABSENT:
-      break;
-    case TK_TENSOR:
-      result.emplace_back(name, view_of(values[i]));
-      break;
-    case TK_INTEGER:
-      result.emplace_back(name, tk::Scalar(values[i].integer));
-      break;
-    case TK_REAL:
-      result.emplace_back(name, tk::Scalar(values[i].real));
-      break;
-    default:
-      require(false, "unknown kind in a tk_value");
-    }
-  }
-  return result;
 }
 
 /// Adds what one tk_sizes says.
@@ -178,6 +131,48 @@ void give_text(const std::string &result, char **text, size_t *size) {
 }
 
 } // namespace
+
+tk_status tk::c_api::fail(const tk::Error &error) {
+  last_message = error.message();
+  last_place = error.span().str();
+  return static_cast<tk_status>(static_cast<int>(error.code()) + 1);
+}
+
+void tk::c_api::require(bool condition, const char *what) {
+  if (!condition)
+    throw tk::Error(tk::ErrorCode::invalid_argument, what);
+}
+
+/// The values by name, without the absent ones.
+std::vector<tk::NamedValue> tk::c_api::named_values(const tk_kernel *kernel, const tk_value *values,
+                                                    size_t count) {
+  const tk::Signature &signature = kernel->kernel.signature();
+  size_t expected = signature.params.size() + signature.results.size();
+  if (count > expected)
+    throw tk::Error(tk::ErrorCode::invalid_argument,
+                    "kernel '" + signature.name + "' takes " + std::to_string(expected) +
+                        " arguments, got " + std::to_string(count));
+  std::vector<tk::NamedValue> result;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string &name = argument_of(kernel, i)->name;
+    switch (values[i].kind) {
+    case TK_ABSENT:
+      break;
+    case TK_TENSOR:
+      result.emplace_back(name, view_of(values[i]));
+      break;
+    case TK_INTEGER:
+      result.emplace_back(name, tk::Scalar(values[i].integer));
+      break;
+    case TK_REAL:
+      result.emplace_back(name, tk::Scalar(values[i].real));
+      break;
+    default:
+      require(false, "unknown kind in a tk_value");
+    }
+  }
+  return result;
+}
 
 const char *tk_version(void) { return "0.1.0"; }
 const char *tk_last_error(void) { return last_message.c_str(); }

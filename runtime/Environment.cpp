@@ -23,6 +23,7 @@ constexpr EnvRow table[] = {
      "when the emulator's asynchronous copies take effect: late, early or random:SEED; else one "
      "run after the other takes each"},
     {EnvVar::cxx, "CXX", "C++ compiler that the emulator uses; default: the first on PATH"},
+    {EnvVar::nccl, "TK_NCCL", "path of the NCCL library"},
 };
 
 static_assert(std::size(table) == num_env_vars);

@@ -8,8 +8,19 @@
 
 namespace tk::detail {
 
-enum class EnvVar : unsigned { target, cache_dir, cache, nvrtc, libcuda, dump, log, emu_mode, cxx };
-constexpr unsigned num_env_vars = static_cast<unsigned>(EnvVar::cxx) + 1;
+enum class EnvVar : unsigned {
+  target,
+  cache_dir,
+  cache,
+  nvrtc,
+  libcuda,
+  dump,
+  log,
+  emu_mode,
+  cxx,
+  nccl
+};
+constexpr unsigned num_env_vars = static_cast<unsigned>(EnvVar::nccl) + 1;
 
 struct EnvRow {
   EnvVar variable;

@@ -50,6 +50,16 @@ std::string_view name(ErrorCode code) noexcept {
     return "interrupted";
   case ErrorCode::frozen:
     return "frozen";
+  case ErrorCode::mesh_mismatch:
+    return "mesh_mismatch";
+  case ErrorCode::rank_lost:
+    return "rank_lost";
+  case ErrorCode::no_nccl:
+    return "no_nccl";
+  case ErrorCode::nccl_too_old:
+    return "nccl_too_old";
+  case ErrorCode::nccl_failed:
+    return "nccl_failed";
   case ErrorCode::internal:
     return "internal";
   }

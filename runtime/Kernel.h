@@ -45,6 +45,9 @@ public:
   const Signature &signature() const { return m_compiled->signatures()[m_index]; }
   bool on_gpu() const { return m_target.starts_with("sm_"); }
   const std::string &target() const { return m_target; }
+  CompiledModule &compiled() const { return *m_compiled; }
+  size_t index() const { return m_index; }
+  const CompileOptions &options() const { return m_options; }
 
   /// Checks, compiles, loads. `stream` is asked whether it captures: then nothing may be compiled.
   std::shared_ptr<const BoundImpl> bind(const Arguments &arguments, const Stream *stream);
@@ -151,6 +154,11 @@ template <typename F> auto capture(F &&function) -> Expected<decltype(function()
 /// What stands behind a kernel's handle.
 struct KernelAccess {
   static KernelImpl &impl(const Kernel &kernel) { return held(kernel.m_impl); }
+  static Kernel make(std::shared_ptr<KernelImpl> impl) {
+    Kernel kernel;
+    kernel.m_impl = std::move(impl);
+    return kernel;
+  }
 };
 
 } // namespace tk::detail

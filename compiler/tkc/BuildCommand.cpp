@@ -1,6 +1,7 @@
 //===- BuildCommand.cpp - tkc build: every stage, without running ---------===//
 #include "compiler/tkc/BundleStage.h"
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/MeshRun.h"
 
 #include "frontend/AstPrinter.h"
 #include "frontend/Gradient.h"
@@ -21,6 +22,7 @@ struct BuildOptions {
   std::string output;
   bool explain = false;
   bool general = false; ///< assume nothing of sizes that are not given
+  std::string mesh;     ///< AXIS=RANKS,…; empty: one rank
   BundleOptions bundle;
 };
 
@@ -83,6 +85,34 @@ std::string pathOf(const BuildOptions &options, const std::string &kernel, bool 
   return isOneOfSeveral && options.output != "-" ? options.output + "/" + name : options.output;
 }
 
+/// Writes a stage of a kernel on a mesh, or what --explain says of it.
+int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
+                const BuildOptions &options) {
+  const bool json = options.source.json, onlyExplain = options.explain && options.emit.empty();
+  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
+  if (!axes)
+    return report(axes.error(), json);
+  if (options.explain) {
+    auto remarks = meshRemarks(*chosen.source, chosen.kernel, *axes, target);
+    if (!remarks)
+      return report(remarks.error(), json);
+    (onlyExplain ? std::cout : std::cerr) << CompiledSource::textOf(*remarks);
+    if (onlyExplain)
+      return Done;
+  }
+  if (options.emit == "cubin" || options.emit == "all")
+    return report(Error(ErrorCode::invalid_argument,
+                        "a kernel on a mesh has several cubins: name another stage with --emit"),
+                  json);
+  Expected<std::string> text =
+      meshStage(*chosen.source, chosen.kernel, *axes, options.emit, target);
+  if (!text)
+    return report(text.error(), json);
+  Status written =
+      writeFile(pathOf(options, chosen.source->signatures()[chosen.kernel].name, false), *text);
+  return written ? Done : report(written.error(), json);
+}
+
 /// Writes a stage of one kernel, or what --explain says of it.
 int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &options) {
   const bool json = options.source.json, onlyExplain = options.explain && options.emit.empty();
@@ -91,6 +121,8 @@ int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &o
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
+  if (!options.mesh.empty())
+    return buildOnMesh(chosen, *target, options);
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
@@ -200,6 +232,8 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
+  command->add_option("--mesh", options->mesh,
+                      "AXIS=RANKS,…: the kernel on a mesh, with its collectives and local kernels");
   command->add_flag("--no-lines", options->source.noLines, "Leave #line out of the CUDA text");
   options->source.addScalarsTo(*command);
   command->add_option(

@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace tk::tkc {
 
@@ -24,8 +25,22 @@ int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
   return longest;
 }
 
-static Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
-                             int64_t elements, bool quiet, CheckedRun &run) {
+void printResults(const std::vector<CheckedResult> &results) {
+  for (const CheckedResult &result : results) {
+    const interp::Comparison &c = result.comparison;
+    if (c.ok)
+      std::printf("  %s: right (%lld elements against f64: largest error %.3g, a naive program's "
+                  "%.3g, relative %.2g)\n",
+                  result.name.c_str(), static_cast<long long>(c.compared), c.maxError, c.naiveError,
+                  c.relativeError);
+    else
+      std::printf("  %s: WRONG (%s:%u): %s\n", result.name.c_str(), result.span.file.c_str(),
+                  result.span.line, c.reason.c_str());
+  }
+}
+
+Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
+                      int64_t elements, bool quiet, CheckedRun &run) {
   Progress progress("checking against the reference", quiet);
   const Signature &signature = source.signatures()[kernel];
   KernelOp op = source.kernelOp(kernel);
@@ -67,6 +82,22 @@ static Status compareResults(CompiledSource &source, size_t kernel, const RunArg
   return {};
 }
 
+void noteDifferences(CheckedRun &run, const std::vector<HostTensor> &outputs,
+                     const Signature &signature) {
+  for (unsigned t = 0; t < run.outputs.size(); ++t) {
+    const Parameter &param = signature.tensor(t);
+    const bool isNoted =
+        llvm::any_of(run.results, [&](const CheckedResult &r) { return r.name == param.name; });
+    if (isNoted || run.outputs[t].bytes == outputs[t].bytes)
+      continue;
+    interp::Comparison unwritten;
+    unwritten.ok = false;
+    unwritten.reason = "two runs differ: an element is not written, or the result is not "
+                       "repeatable";
+    run.results.push_back({param.name, unwritten, param.span});
+  }
+}
+
 /// What results are filled with before a launch of that number.
 static uint8_t fillOf(unsigned launch) { return launch % 2 == 0 ? 0xFF : 0x7B; }
 
@@ -94,22 +125,11 @@ Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t
   Expected<CheckedRun> run = runUnchecked(session, inputs, 1, quiet);
   if (!run)
     return run;
-  std::vector<bool> differs(run->outputs.size());
   for (unsigned launch = 1; launch < launches; ++launch) {
     Expected<std::vector<HostTensor>> next = launchOnce(session, inputs, launch, quiet);
     if (!next)
       return next.error();
-    for (unsigned t = 0; t < run->outputs.size(); ++t) {
-      if (differs[t] || run->outputs[t].bytes == (*next)[t].bytes)
-        continue;
-      differs[t] = true;
-      interp::Comparison unwritten;
-      unwritten.ok = false;
-      unwritten.reason = "two runs differ: an element is not written, or the result is not "
-                         "repeatable";
-      const Parameter &param = session.signature().tensor(t);
-      run->results.push_back({param.name, unwritten, param.span});
-    }
+    noteDifferences(*run, *next, session.signature());
   }
   if (Status compared = compareResults(source, kernel, inputs, elements, quiet, *run); !compared)
     return compared.error();

@@ -28,6 +28,15 @@ struct CheckedRun {
 /// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
 int64_t longestReduction(KernelOp kernel, const RunArguments &arguments);
 
+/// Compares up to `elements` of each result of a run with the reference interpreter.
+Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
+                      int64_t elements, bool quiet, CheckedRun &run);
+/// Notes which tensors of another run, over results filled with other bytes, differ: once each.
+void noteDifferences(CheckedRun &run, const std::vector<HostTensor> &outputs,
+                     const Signature &signature);
+/// What a check found of each result, for people.
+void printResults(const std::vector<CheckedResult> &results);
+
 /// Runs `launches` times, and compares nothing. `quiet`: a long run shows no progress.
 Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, unsigned launches,
                                   bool quiet = true);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/MeshRun.h"
 
 #include "tk/module.h"
 
@@ -30,6 +31,7 @@ using Remark = CompiledSource::Remark;
 
 struct ExplainOptions {
   SourceOptions source;
+  std::string mesh; ///< AXIS=RANKS,…; empty: one rank
   unsigned line = 0;
   bool general = false;
 };
@@ -86,6 +88,15 @@ void printJson(llvm::ArrayRef<Remark> remarks) {
   }
 }
 
+Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
+                                            const CompiledSource &source, size_t kernel,
+                                            const std::string &target) {
+  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
+  if (!axes)
+    return axes.error();
+  return meshRemarks(source, kernel, *axes, target);
+}
+
 int explain(ExplainOptions &options) {
   const bool json = options.source.json;
   if (isCode(options.source.file))
@@ -107,7 +118,8 @@ int explain(ExplainOptions &options) {
   if (!given)
     return report(given.error(), json);
   decideConditions(*source, kernel, *target, *given, *facts);
-  auto remarks = source->remarks(kernel, *target, *facts);
+  auto remarks = options.mesh.empty() ? source->remarks(kernel, *target, *facts)
+                                      : remarksOnMesh(options, *source, kernel, *target);
   if (!remarks)
     return report(remarks.error(), json);
   std::vector<Remark> ordered = inOrderOfSource(std::move(*remarks), options.line);
@@ -130,6 +142,8 @@ void addExplain(CLI::App &app, int &status) {
   options->source.addTo(*command);
   options->source.addScalarsTo(*command);
   command->add_option("--line", options->line, "Only what is said of this line");
+  command->add_option("--mesh", options->mesh,
+                      "AXIS=RANKS,…: of the kernel on a mesh, why each collective is there");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = explain(*options); });
 }

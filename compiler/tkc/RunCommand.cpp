@@ -4,6 +4,7 @@
 #include "compiler/plan/WorkCount.h"
 #include "compiler/tkc/Check.h"
 #include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/MeshRun.h"
 #include "compiler/tkc/Progress.h"
 #include "compiler/tkc/Session.h"
 #include "compiler/tkc/ShownValues.h"
@@ -30,6 +31,7 @@ struct RunOptions {
   bool explain = false;
   bool validatePasses = false;
   std::vector<std::string> show, targets;
+  std::string mesh;
   int64_t checkElements = 1 << 14;
   std::optional<unsigned> launches;
 };
@@ -64,17 +66,7 @@ Status writeOutputs(const RunOptions &options, const Signature &signature,
 void printText(const RunReport &report, const Session &session) {
   std::printf("%s on %s (%s), %zu launch%s\n", report.kernel.c_str(), report.target.c_str(),
               report.device.c_str(), session.numLaunches(), session.numLaunches() == 1 ? "" : "es");
-  for (const CheckedResult &result : report.results) {
-    const interp::Comparison &c = result.comparison;
-    if (c.ok)
-      std::printf("  %s: right (%lld elements against f64: largest error %.3g, a naive program's "
-                  "%.3g, relative %.2g)\n",
-                  result.name.c_str(), static_cast<long long>(c.compared), c.maxError, c.naiveError,
-                  c.relativeError);
-    else
-      std::printf("  %s: WRONG (%s:%u): %s\n", result.name.c_str(), result.span.file.c_str(),
-                  result.span.line, c.reason.c_str());
-  }
+  printResults(report.results);
   if (report.validated) {
     std::printf("  passes: %u right by the reference, %u by what is executed behind them",
                 report.validated->evaluated, report.validated->executed);
@@ -151,6 +143,30 @@ int runDiff(const RunOptions &options, const ChosenKernel &chosen, RunArguments 
   return agree ? Done : InternalError;
 }
 
+/// --mesh: on all ranks at once.
+int runRanks(const RunOptions &options, const ChosenKernel &chosen, const RunArguments &inputs) {
+  const bool json = options.source.json;
+  const Signature &signature = chosen.source->signatures()[chosen.kernel];
+  if (options.time || options.validatePasses || !options.show.empty() || !options.targets.empty())
+    return report(Error(ErrorCode::invalid_argument,
+                        "--mesh goes with --check, --launches, --explain, --in and --out alone"),
+                  json);
+  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
+  if (!axes)
+    return report(axes.error(), json);
+  MeshRunOptions mesh{options.source.target, *axes, options.check, options.checkElements,
+                      std::max(options.check ? 2u : 1u, options.launches.value_or(1))};
+  Expected<MeshRun> ran = runOnMesh(chosen.source, chosen.kernel, inputs, mesh);
+  if (!ran)
+    return report(ran.error(), json);
+  if (options.explain)
+    std::fputs(ran->plan.str(signature).c_str(), stderr);
+  if (Status written = writeOutputs(options, signature, ran->run.outputs); !written)
+    return report(written.error(), json);
+  printMeshRun(*ran, signature, mesh, json);
+  return ran->run.firstWrong() ? InternalError : Done;
+}
+
 int run(RunOptions &options) {
   bool json = options.source.json;
   Validation validation;
@@ -171,6 +187,8 @@ int run(RunOptions &options) {
   Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
   if (!inputs)
     return report(inputs.error(), json);
+  if (!options.mesh.empty())
+    return runRanks(options, *chosen, *inputs);
   if (!options.targets.empty())
     return runDiff(options, *chosen, *inputs);
   // The reference evaluates what a pass leaves on tensors whose axes lie as declared.
@@ -284,6 +302,8 @@ void addRun(CLI::App &app, int &status) {
                        "TARGET,TARGET,…: run on each, and compare the results with the first one's")
           ->delimiter(',')
           ->allow_extra_args(false);
+  command->add_option("--mesh", options->mesh,
+                      "AXIS=RANKS,…: run on a mesh, whose ranks are threads (targets cpu and emu)");
   auto *validate =
       command->add_flag("--validate-passes", options->validatePasses,
                         "Compute the kernel after every pass, by the reference interpreter or by "

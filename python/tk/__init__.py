@@ -8,9 +8,11 @@ A thin layer over the C interface of libtk.so, which lies at $TK_LIBRARY, else b
 in the prefix or the source tree that the package is part of.
 """
 from ._library import Error, version
+from ._mesh import Mesh, MeshKernel
 from ._module import BoundKernel, Kernel, Module, compile, compile_file, load_bundle
 
-__all__ = ["BoundKernel", "Error", "Kernel", "Module", "compile", "compile_file", "load_bundle", "version"]
+__all__ = ["BoundKernel", "Error", "Kernel", "Mesh", "MeshKernel", "Module", "compile", "compile_file", "load_bundle",
+           "version"]
 
 __version__ = version()
 

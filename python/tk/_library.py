@@ -14,7 +14,8 @@ CODES = ("ok", "compile_failed", "invalid_argument", "shape_mismatch", "constrai
          "overflow", "unsupported", "no_driver", "driver_too_old", "no_device", "no_nvrtc",
          "nvrtc_too_old", "nvrtc_failed", "out_of_memory", "module_load", "launch_failed",
          "needs_prepare", "context_poisoned", "io", "bad_file", "internal",
-         "index_out_of_bounds", "write_failed", "interrupted", "frozen")
+         "index_out_of_bounds", "write_failed", "interrupted", "frozen",
+         "mesh_mismatch", "rank_lost", "no_nccl", "nccl_too_old", "nccl_failed")
 
 # tk_dtype, by number: the names of the language.
 DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
@@ -98,6 +99,18 @@ SIGNATURES = {
     "tk_bound_launch": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p), c_size_t]),
     "tk_bound_free": (None, [c_void_p]),
     "tk_text_free": (None, [c_void_p]),
+    "tk_mesh_threads": (c_int32, [POINTER(c_char_p), POINTER(c_int64), c_size_t, c_int64,
+                                  POINTER(c_void_p), c_size_t]),
+    "tk_mesh_free": (None, [c_void_p]),
+    "tk_mesh_rank": (c_int64, [c_void_p]),
+    "tk_mesh_size": (c_int64, [c_void_p]),
+    "tk_mesh_abort": (c_int32, [c_void_p, c_char_p]),
+    "tk_mesh_kernel_make": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
+    "tk_mesh_kernel_free": (None, [c_void_p]),
+    "tk_mesh_kernel_plan": (c_char_p, [c_void_p]),
+    "tk_mesh_kernel_shape": (c_int32, [c_void_p, c_size_t, POINTER(Value), c_size_t,
+                                       POINTER(c_int64), POINTER(c_int32)]),
+    "tk_mesh_kernel_launch": (c_int32, [c_void_p, c_void_p, POINTER(Value), c_size_t]),
 }
 
 

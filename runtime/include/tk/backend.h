@@ -12,6 +12,7 @@
 
 #include "tk/cpu_abi.h"
 #include "tk/error.h"
+#include "tk/mesh_plan.h"
 #include "tk/plan.h"
 
 namespace tk {
@@ -87,6 +88,13 @@ struct Executable {
   std::string log;  ///< the GPU compiler's, with registers and spills
 };
 
+class CompiledModule;
+/// A sharded kernel, compiled for a mesh: what runs on each rank, and when.
+struct ShardedKernel {
+  std::shared_ptr<CompiledModule> locals; ///< the local kernels, as MeshStep::kernel numbers them
+  MeshPlan plan;
+};
+
 /// A compiled source file. Used from several threads at once.
 class CompiledModule {
 public:
@@ -105,6 +113,12 @@ public:
   /// gives: the lowest and the highest value, named after the place, and from where and up to where
   /// it may be. Null where nothing is to be checked.
   virtual std::shared_ptr<CompiledModule> gather_checks() const { return nullptr; }
+  /// Derives the collectives of a kernel on a mesh. Fails with `unsupported` where nothing can
+  /// compile, and with `compile_failed` for a kernel that cannot be placed.
+  virtual Expected<ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes) {
+    (void)kernel, (void)axes;
+    return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
+  }
   /// Whether `specialise` compiles; else it looks up what was compiled before.
   virtual bool compiles() const { return true; }
   /// Compiles one variant. Threads may wait here for one another. `target` is resolved: "cpu",

@@ -42,6 +42,11 @@ enum class ErrorCode : uint8_t {
   write_failed,        ///< a file cannot be written: the disk is full, or permission is missing
   interrupted,         ///< a SIGINT, which the process handles, came during long work
   frozen,              ///< a frozen module has no code for these sizes, and may not compile
+  mesh_mismatch,       ///< the ranks of a mesh run different programs, sizes or plans
+  rank_lost,           ///< a rank of a mesh failed, was aborted, or did not come in time
+  no_nccl,             ///< NCCL is missing
+  nccl_too_old,        ///< NCCL lacks a function or a version that tk needs
+  nccl_failed,         ///< NCCL reported an error
 };
 
 /// The code's stable name, such as "shape_mismatch".

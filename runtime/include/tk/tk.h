@@ -6,6 +6,7 @@
 #include "tk/dtype.h"
 #include "tk/error.h"
 #include "tk/expr.h"
+#include "tk/mesh.h"
 #include "tk/module.h"
 #include "tk/plan.h"
 #include "tk/prepare.h"

@@ -45,7 +45,12 @@ typedef enum tk_status {
   TK_INDEX_OUT_OF_BOUNDS = 21,
   TK_WRITE_FAILED = 22,
   TK_INTERRUPTED = 23,
-  TK_FROZEN = 24
+  TK_FROZEN = 24,
+  TK_MESH_MISMATCH = 25,
+  TK_RANK_LOST = 26,
+  TK_NO_NCCL = 27,
+  TK_NCCL_TOO_OLD = 28,
+  TK_NCCL_FAILED = 29
 } tk_status;
 
 typedef enum tk_dtype {
@@ -228,6 +233,36 @@ TK_API tk_status tk_kernel_text(const tk_kernel *kernel, const char *stage, cons
 TK_API tk_status tk_kernel_text_for(const tk_kernel *kernel, const char *stage, const char *target,
                                     const int64_t *dims, size_t count, char **text, size_t *size);
 TK_API void tk_text_free(char *text);
+
+/* A rank of a mesh, and a sharded kernel on it. A rank is used by one thread at a time, and all
+ * ranks of a group make the same calls in the same order. */
+typedef struct tk_mesh tk_mesh;
+typedef struct tk_mesh_kernel tk_mesh_kernel;
+
+/* A group of ranks that are threads of this process, for the targets cpu and emu. `names` and
+ * `sizes` have one entry for each of `axes` axes. `meshes` gets one handle a rank; `count` is the
+ * number of ranks. A rank that waits longer than `timeout_ms` for another one fails with
+ * TK_RANK_LOST. */
+TK_API tk_status tk_mesh_threads(const char *const *names, const int64_t *sizes, size_t axes,
+                                 int64_t timeout_ms, tk_mesh **meshes, size_t count);
+TK_API void tk_mesh_free(tk_mesh *mesh);
+TK_API int64_t tk_mesh_rank(const tk_mesh *mesh);
+TK_API int64_t tk_mesh_size(const tk_mesh *mesh);
+/* Makes every wait of the group fail with TK_RANK_LOST. */
+TK_API tk_status tk_mesh_abort(const tk_mesh *mesh, const char *reason);
+/* Derives the collectives of a kernel, and compiles. */
+TK_API tk_status tk_mesh_kernel_make(const tk_kernel *kernel, const tk_mesh *mesh,
+                                     tk_mesh_kernel **made);
+TK_API void tk_mesh_kernel_free(tk_mesh_kernel *kernel);
+/* What each rank runs, one line a step. */
+TK_API const char *tk_mesh_kernel_plan(const tk_mesh_kernel *kernel);
+/* The shape of this rank's share of argument `index`, a result, for given parameters. */
+TK_API tk_status tk_mesh_kernel_shape(const tk_mesh_kernel *kernel, size_t index,
+                                      const tk_value *values, size_t count, int64_t *shape,
+                                      int32_t *rank);
+/* Runs this rank's part. Values are as for tk_kernel_launch, with this rank's shares. */
+TK_API tk_status tk_mesh_kernel_launch(const tk_mesh_kernel *kernel, void *stream,
+                                       const tk_value *values, size_t count);
 
 #ifdef __cplusplus
 }

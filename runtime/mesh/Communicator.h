@@ -1,0 +1,49 @@
+// How the ranks of a mesh exchange tensors.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tk/mesh_plan.h"
+#include "tk/module.h"
+
+namespace tk::detail {
+
+/// A collective of a plan on this rank's tensors, which are dense.
+struct CollectiveCall {
+  const MeshStep *step = nullptr;
+  size_t axis = 0; ///< of the mesh
+  DType dtype = DType::f32;
+  Extents from_shape, to_shape;
+  const void *from = nullptr;
+  void *to = nullptr;
+};
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  virtual const std::vector<MeshAxis> &axes() const = 0;
+  virtual int64_t rank() const = 0;
+  /// Whether the kernels of a target can be launched on this rank.
+  virtual bool takes(std::string_view target) const = 0;
+  /// Throws `rank_lost` where a rank does not come in time or the group was aborted.
+  virtual void run(const CollectiveCall &call, Stream stream) = 0;
+  /// The texts of all ranks, in their order; all ranks call it.
+  virtual std::vector<std::string> exchange(const std::string &own) = 0;
+  virtual void abort(std::string_view reason) = 0;
+
+  int64_t position(size_t axis) const;
+  int64_t size() const;
+};
+
+/// The ranks that differ from `rank` in their position along `axis` alone, in order.
+std::vector<int64_t> peers_along(const std::vector<MeshAxis> &axes, int64_t rank, size_t axis);
+
+/// Computes a rank's part of a collective in host memory, from the tensors of its peers in the
+/// order of their positions. Partial results are added in that order, so that every rank gets the
+/// same.
+void combine_on_host(const CollectiveCall &call, std::span<const void *const> peers,
+                     size_t position);
+
+} // namespace tk::detail

@@ -1,0 +1,313 @@
+// A sharded kernel on one rank: the steps of its plan, in order.
+#include "tk/mesh.h"
+
+#include <map>
+#include <mutex>
+
+#include "runtime/Kernel.h"
+#include "runtime/Sha256.h"
+#include "runtime/mesh/Communicator.h"
+
+namespace tk {
+namespace detail {
+
+/// What all ranks of a process share of a kernel on a mesh.
+struct MeshProgram {
+  ShardedKernel sharded;
+  std::vector<Kernel> kernels;
+  std::string digest; ///< of the local kernels and the plan
+};
+
+namespace {
+
+std::string key_of(const std::vector<MeshAxis> &axes) {
+  std::string key;
+  for (const MeshAxis &axis : axes)
+    key += axis.name + "=" + std::to_string(axis.size) + ",";
+  return key;
+}
+
+std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
+                                                const std::vector<MeshAxis> &axes) {
+  auto program = std::make_shared<MeshProgram>();
+  program->sharded = kernel.compiled().shard(kernel.index(), axes).value();
+  CompiledModule &locals = *program->sharded.locals;
+  std::string text = program->sharded.plan.str(kernel.signature());
+  for (size_t i = 0; i < locals.signatures().size(); ++i) {
+    auto impl =
+        std::make_shared<KernelImpl>(program->sharded.locals, i, kernel.target(), kernel.options());
+    text += impl->stage("tk", {}, {}).value();
+    program->kernels.push_back(KernelAccess::make(std::move(impl)));
+  }
+  program->digest = hex(sha256(text));
+  return program;
+}
+
+/// The program of a kernel on a mesh: threads that are its ranks share one.
+std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel,
+                                                const std::vector<MeshAxis> &axes) {
+  static std::mutex mutex;
+  static std::map<std::pair<const KernelImpl *, std::string>, std::weak_ptr<const MeshProgram>>
+      programs;
+  std::lock_guard lock(mutex);
+  std::weak_ptr<const MeshProgram> &entry = programs[{&kernel, key_of(axes)}];
+  std::shared_ptr<const MeshProgram> program = entry.lock();
+  if (!program)
+    entry = program = make_program(kernel, axes);
+  return program;
+}
+
+} // namespace
+
+class MeshKernelImpl {
+public:
+  MeshKernelImpl(const Kernel &kernel, const Mesh &mesh)
+      : m_kernel(kernel), m_mesh(mesh),
+        m_program(find_program(KernelAccess::impl(kernel), mesh.axes())) {
+    if (!mesh.impl().takes(KernelAccess::impl(kernel).target()))
+      throw Error(ErrorCode::invalid_argument,
+                  "the ranks of this mesh do not run kernels for target '" +
+                      KernelAccess::impl(kernel).target() + "'");
+    for (const MeshAxis &axis : plan().axes)
+      m_axes.push_back(axis_of_mesh(axis));
+  }
+
+  const Signature &signature() const { return m_kernel.signature(); }
+  const MeshPlan &plan() const { return m_program->sharded.plan; }
+  std::vector<Extents> result_shapes(std::span<const NamedValue> inputs) const;
+  void launch(Stream stream, std::span<const NamedValue> inputs,
+              std::span<const NamedValue> outputs);
+
+private:
+  size_t axis_of_mesh(const MeshAxis &axis) const;
+  int64_t size_of_axis(const std::string &name) const;
+  std::vector<Scalar> variables_of(const Arguments &arguments, bool has_results) const;
+  void check_shapes(const Arguments &arguments, std::span<const Scalar> variables) const;
+  void compare_ranks(std::span<const Scalar> variables) const;
+  std::vector<TensorView> place_tensors(const Arguments &arguments,
+                                        std::span<const Scalar> variables,
+                                        std::vector<HostTensor> &memory) const;
+  void run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
+           std::span<const Scalar> variables) const;
+  void launch_local(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
+                    std::span<const Scalar> variables) const;
+
+  static constexpr size_t no_axis = ~size_t{0};
+  Kernel m_kernel;
+  Mesh m_mesh;
+  std::shared_ptr<const MeshProgram> m_program;
+  std::vector<size_t> m_axes; ///< of the mesh, for each of the plan; no_axis: one rank
+};
+
+size_t MeshKernelImpl::axis_of_mesh(const MeshAxis &axis) const {
+  for (size_t a = 0; a < m_mesh.axes().size(); ++a)
+    if (m_mesh.axes()[a].name == axis.name)
+      return a;
+  return no_axis;
+}
+
+int64_t MeshKernelImpl::size_of_axis(const std::string &name) const {
+  for (const MeshAxis &axis : plan().axes)
+    if (axis.name == name)
+      return axis.size;
+  return 1;
+}
+
+/// Dimensions, which are global, from the shapes of a rank's shares.
+std::vector<Scalar> MeshKernelImpl::variables_of(const Arguments &arguments,
+                                                 bool has_results) const {
+  std::vector<std::optional<Extents>> shapes(signature().num_tensors());
+  for (const MeshTensor &tensor : plan().tensors) {
+    if (tensor.kind == MeshTensor::Kind::temporary ||
+        (tensor.kind == MeshTensor::Kind::result && !has_results))
+      continue;
+    const Parameter &param = signature().tensor(tensor.index);
+    const std::optional<TensorView> &view = arguments.tensors[tensor.index];
+    if (!view)
+      throw Error(ErrorCode::invalid_argument,
+                  "argument '" + param.name + "' of '" + signature().name + "' is missing",
+                  {param.span});
+    if (view->rank() != tensor.shape.size() || view->dtype != tensor.dtype)
+      throw Error(ErrorCode::invalid_argument,
+                  "argument '" + param.name + "': expected " + param.str() + ", got " + view->str(),
+                  {param.span});
+    Extents whole = view->shape;
+    for (unsigned d = 0; d < whole.size(); ++d)
+      if (__builtin_mul_overflow(whole[d], size_of_axis(tensor.sharding[d]), &whole[d]))
+        throw Error(ErrorCode::overflow, "argument '" + param.name + "': an extent overflows");
+    shapes[tensor.index] = whole;
+  }
+  std::vector<std::optional<int64_t>> found = solve_dims(signature(), shapes).value();
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < found.size(); ++d) {
+    if (!found[d])
+      throw Error(ErrorCode::invalid_argument,
+                  "dimension '" + signature().dims[d] + "' follows from no argument");
+    dims.push_back(*found[d]);
+  }
+  std::vector<Scalar> variables = complete_variables(signature(), dims, arguments.scalars).value();
+  if (Status fits = check_scalar_extents(signature(), shapes, variables); !fits)
+    throw fits.error();
+  if (Status holds = run_checks(signature(), variables); !holds)
+    throw holds.error();
+  for (const Check &check : plan().checks)
+    if (check.condition.evaluate_integer(variables).value() == 0)
+      throw Error(ErrorCode::constraint_failed,
+                  "kernel '" + signature().name + "': the mesh needs " + check.text, {check.span});
+  return variables;
+}
+
+Extents shape_on_rank(const MeshTensor &tensor, std::span<const Scalar> variables) {
+  Extents shape;
+  for (const DimExpr &extent : tensor.shape)
+    shape.push_back(extent.evaluate_integer(variables).value());
+  return shape;
+}
+
+std::vector<Extents> MeshKernelImpl::result_shapes(std::span<const NamedValue> inputs) const {
+  const std::vector<Scalar> variables =
+      variables_of(sort_named(signature(), inputs), /*has_results=*/false);
+  std::vector<Extents> shapes(signature().results.size());
+  const size_t first = signature().num_tensors() - shapes.size();
+  for (const MeshTensor &tensor : plan().tensors)
+    if (tensor.kind == MeshTensor::Kind::result)
+      shapes[tensor.index - first] = shape_on_rank(tensor, variables);
+  return shapes;
+}
+
+void MeshKernelImpl::check_shapes(const Arguments &arguments,
+                                  std::span<const Scalar> variables) const {
+  for (const MeshTensor &tensor : plan().tensors) {
+    if (tensor.kind == MeshTensor::Kind::temporary)
+      continue;
+    const TensorView &view = *arguments.tensors[tensor.index];
+    const Extents shape = shape_on_rank(tensor, variables);
+    if (view.shape == shape)
+      continue;
+    const TensorView expected(nullptr, tensor.dtype, shape);
+    throw Error(ErrorCode::shape_mismatch,
+                "argument '" + tensor.name + "': expected this rank's share, " + expected.str() +
+                    ", got " + view.str(),
+                {signature().tensor(tensor.index).span});
+  }
+}
+
+/// Fails where another rank runs another program, or has other sizes.
+void MeshKernelImpl::compare_ranks(std::span<const Scalar> variables) const {
+  std::string own = signature().name + " " + m_program->digest;
+  for (const Scalar &value : variables)
+    own += " " + (value.is_float ? std::to_string(value.f) : std::to_string(value.i));
+  const std::vector<std::string> all = m_mesh.impl().exchange(own);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank] != own)
+      throw Error(ErrorCode::mesh_mismatch,
+                  "rank " + std::to_string(rank) +
+                      " of the mesh runs another program, or has other "
+                      "sizes, than rank " +
+                      std::to_string(m_mesh.rank()) + ", which runs '" + signature().name + "'",
+                  {signature().span});
+}
+
+std::vector<TensorView> MeshKernelImpl::place_tensors(const Arguments &arguments,
+                                                      std::span<const Scalar> variables,
+                                                      std::vector<HostTensor> &memory) const {
+  std::vector<TensorView> tensors;
+  memory.reserve(plan().tensors.size());
+  for (const MeshTensor &tensor : plan().tensors) {
+    if (tensor.kind != MeshTensor::Kind::temporary) {
+      tensors.push_back(*arguments.tensors[tensor.index]);
+      continue;
+    }
+    memory.push_back(HostTensor::zeros(tensor.dtype, shape_on_rank(tensor, variables)));
+    tensors.push_back(memory.back().view());
+  }
+  return tensors;
+}
+
+void MeshKernelImpl::launch_local(const MeshStep &step, Stream stream,
+                                  std::span<const TensorView> tensors,
+                                  std::span<const Scalar> variables) const {
+  const Kernel &kernel = m_program->kernels[step.kernel];
+  const Signature &local = kernel.signature();
+  std::vector<NamedValue> inputs, outputs;
+  size_t next_tensor = 0, next_scalar = 0;
+  for (const Parameter &param : local.params) {
+    if (param.is_tensor) {
+      inputs.emplace_back(param.name, tensors[step.inputs[next_tensor++]]);
+      continue;
+    }
+    const MeshScalar &scalar = step.scalars[next_scalar++];
+    switch (scalar.kind) {
+    case MeshScalar::Kind::argument:
+      inputs.emplace_back(param.name, variables[signature().dims.size() + scalar.index]);
+      break;
+    case MeshScalar::Kind::rank: {
+      const size_t axis = m_axes[scalar.index];
+      inputs.emplace_back(param.name, Scalar(axis == no_axis ? int64_t{0} : m_mesh.position(axis)));
+      break;
+    }
+    case MeshScalar::Kind::value:
+      inputs.emplace_back(param.name, Scalar(scalar.value.evaluate_integer(variables).value()));
+      break;
+    }
+  }
+  for (size_t r = 0; r < local.results.size(); ++r)
+    outputs.emplace_back(local.results[r].name, tensors[step.outputs[r]]);
+  kernel(stream, inputs, outputs);
+}
+
+void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
+                         std::span<const Scalar> variables) const {
+  if (step.kind == MeshStep::Kind::launch)
+    return launch_local(step, stream, tensors, variables);
+  const TensorView &from = tensors[step.from], &to = tensors[step.to];
+  if (!from.is_contiguous() || !to.is_contiguous())
+    throw Error(ErrorCode::unsupported, "argument '" + plan().tensors[step.from].name +
+                                            "': a collective needs a dense tensor");
+  const size_t axis = step.kind == MeshStep::Kind::copy ? no_axis : m_axes[step.axis];
+  CollectiveCall call{&step, axis, from.dtype, from.shape, to.shape, from.data, to.data};
+  if (axis != no_axis)
+    return m_mesh.impl().run(call, stream);
+  const void *const own[] = {from.data};
+  combine_on_host(call, own, 0);
+}
+
+void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
+                            std::span<const NamedValue> outputs) {
+  try {
+    std::vector<NamedValue> all(inputs.begin(), inputs.end());
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    const Arguments arguments = sort_named(signature(), all);
+    const std::vector<Scalar> variables = variables_of(arguments, /*has_results=*/true);
+    check_shapes(arguments, variables);
+    compare_ranks(variables);
+    std::vector<HostTensor> memory;
+    const std::vector<TensorView> tensors = place_tensors(arguments, variables, memory);
+    for (const MeshStep &step : plan().steps)
+      run(step, stream, tensors, variables);
+  } catch (const std::exception &error) {
+    // The others would wait for this rank.
+    m_mesh.abort("rank " + std::to_string(m_mesh.rank()) + " failed: " + error.what());
+    throw;
+  }
+}
+
+} // namespace detail
+
+MeshKernel::MeshKernel(const Kernel &kernel, const Mesh &mesh)
+    : m_impl(std::make_shared<detail::MeshKernelImpl>(kernel, mesh)) {}
+const Signature &MeshKernel::signature() const { return detail::held(m_impl).signature(); }
+const MeshPlan &MeshKernel::plan() const { return detail::held(m_impl).plan(); }
+std::vector<Extents> MeshKernel::result_shapes(std::span<const NamedValue> inputs) const {
+  return detail::held(m_impl).result_shapes(inputs);
+}
+void MeshKernel::operator()(Stream stream, std::span<const NamedValue> inputs,
+                            std::span<const NamedValue> outputs) const {
+  detail::held(m_impl).launch(stream, inputs, outputs);
+}
+Status MeshKernel::try_launch(Stream stream, std::span<const NamedValue> inputs,
+                              std::span<const NamedValue> outputs) const {
+  return detail::capture([&] { (*this)(stream, inputs, outputs); });
+}
+
+} // namespace tk
