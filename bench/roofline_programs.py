@@ -413,23 +413,40 @@ def histogram(rng):
 
 @kind
 def segments(rng):
-    """Sums of the rows with a key."""
-    kind_of, columns = floats(rng), rounded(rng, 1, 512)
-    text = (f"kernel k(x: {kind_of}[I, C], s: i32[I], z: f32[G, C]) -> (y: f32[G, C]) "
-            "{ y[g, c] = z[g, c] + sum[i](if s[i] == g then f32(x[i, c]) else 0.0) }")
-    return text, {"I": beside(rng, elements(rng), columns), "C": columns, "G": rounded(rng, 4, 4096)}
+    """Reductions of the rows with a key: plain, computed, of a batch, and as a factor."""
+    kind_of, columns, groups = floats(rng), rounded(rng, 1, 512), rounded(rng, 4, 4096)
+    key_of, key = rng.choice(["i32", "i32", "i64", "i16"]), rng.choice(["s[i]", "s[i]", "s[i] / 4"])
+    term = rng.choice([f"sum[i](if {key} == g then f32(x[i, c]) else 0.0)", f"max[i](if {key} == g then f32(x[i, c]) else -inf)",
+                       f"sum[i](f32(x[i, c]) * (if {key} == g then 1.0 else 0.0))"])
+    sizes = {"C": columns, "G": groups}
+    if rng.random() < 0.25:
+        text = (f"kernel k(x: {kind_of}[B, I, C], s: {key_of}[B, I], z: f32[G, C]) -> (y: f32[B, G, C]) "
+                f"{{ y[b, g, c] = z[g, c] + {term.replace('s[i]', 's[b, i]').replace('x[i,', 'x[b, i,')} }}")
+        return text, {"B": 8, "I": max(1, beside(rng, elements(rng), columns) // 8), **sizes}
+    text = (f"kernel k(x: {kind_of}[I, C], s: {key_of}[I], z: f32[G, C]) -> (y: f32[G, C]) {{ y[g, c] = z[g, c] + {term} }}")
+    return text, {"I": beside(rng, elements(rng), columns), **sizes}
 
 
 @kind
 def experts(rng):
-    """Rows times a matrix that each row chooses."""
+    """Rows times matrices that each row chooses: one, two with a gate, several for each row, and gradients."""
     kind_of = rng.choice(["bf16", "f16", "f32"])
-    place = rng.choice(["e[m], f, c", "e[m], c, f"])
+    entry = rng.choice(["e[m]", "e[m]", "e[m] + 1", "e[m, k]"])
+    place = rng.choice([f"{entry}, f, c", f"{entry}, c, f"])
     shape = "E, F, C" if place.endswith("c") else "E, C, F"
-    text = (f"kernel k(x: {kind_of}[M, C], w: {kind_of}[{shape}], e: i32[M]) -> (y: {kind_of}[M, F]) "
-            f"{{ y[m, f] = sum[c](x[m, c] * w[{place}]) }}")
+    product = f"sum[c](x[m, c] * w[{place}])"
+    if "k" in entry:
+        product = f"sum[k](p[m, k] * {product})"
+    elif rng.random() < 0.3:
+        product = f"silu({product}) * {product.replace('w[', 'v[')}"
+    params = f"x: {kind_of}[M, C], w: {kind_of}[{shape}], v: {kind_of}[{shape}], p: f32[M, K], e: i32[M{', K' if 'k' in entry else ''}]"
+    text = f"kernel forward({params}) -> (y: {kind_of}[M, F]) {{ y[m, f] = {product} }}"
+    if rng.random() < 0.3:
+        text += "\ngrad k = forward wrt (x, w)"
+    else:
+        text = text.replace("kernel forward", "kernel k")
     return text, {"M": rounded(rng, 1, 65536), "C": rounded(rng, 64, 4096), "F": rounded(rng, 64, 4096),
-                  "E": rng.choice([4, 8, 64, 128])}
+                  "E": rng.choice([4, 8, 64, 128]), "K": rng.choice([1, 2, 8])}
 
 
 @kind

@@ -2,7 +2,8 @@
 //
 // 1. Take a term apart into factors, divisors, and conditions under which it is not 0.
 // 2. Take two factors as seeds: both vary in the sum, each has an index of the left side that the
-//    other lacks, and one at least is stored in 16 or 8 bits.
+//    other lacks, and one at least is stored in 16 or 8 bits. A factor lacks an index that only
+//    selects through a table what it reads, as `m` does in `w[e[m], k, n]`.
 // 3. A factor with an index that one seed has alone joins that seed. A factor with such indices of
 //    both seeds leaves the term as it is. All others join an operand that is computed anyhow, or
 //    the one whose own index stands first on the left side.
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace tk::sema {
 
@@ -188,6 +190,25 @@ static bool isConverted(const Operand &operand, const Operand &other) {
   return !type || (isByte(*type) && beside && !isByte(*beside));
 }
 
+Indices bareIndices(const Node *n) {
+  Indices indices;
+  std::set<std::pair<const Node *, bool>> seen;
+  std::vector<std::pair<const Node *, bool>> work = {{n, false}}; // is it in a place?
+  while (!work.empty()) {
+    const auto [part, isPlace] = work.back();
+    work.pop_back();
+    if (!seen.insert({part, isPlace}).second || (isPlace && part->kind == NodeKind::Load))
+      continue;
+    if (part->kind == NodeKind::Index || part->kind == NodeKind::Scan)
+      indices.insert(indices.end(), part->indices.begin(), part->indices.end());
+    for (const Node *arg : part->args)
+      work.emplace_back(arg, isPlace || part->kind == NodeKind::Load);
+    if (part->pad)
+      work.emplace_back(part->pad, isPlace);
+  }
+  return indices;
+}
+
 /// How much two seeds are worth: both stored in narrow types first, then many indices.
 static std::size_t worthOfSeeds(const Node *a, const Node *b, std::size_t numIndices) {
   constexpr std::size_t bothNarrow = 100;
@@ -207,8 +228,8 @@ std::optional<std::array<Operand, 2>> KernelSema::findSeeds(const std::vector<No
     for (std::size_t j = i + 1; j < candidates.size(); ++j) {
       const auto &[a, ofA] = candidates[i];
       const auto &[b, ofB] = candidates[j];
-      const Indices ownA = without(without(ofA, ofB), vars),
-                    ownB = without(without(ofB, ofA), vars);
+      const Indices ownA = without(without(ofA, bareIndices(b)), vars),
+                    ownB = without(without(ofB, bareIndices(a)), vars);
       const std::size_t worth = worthOfSeeds(a, b, ofA.size() + ofB.size());
       if (!(isNarrowLoad(a) || isNarrowLoad(b)) || ownA.empty() || ownB.empty() || worth <= most)
         continue;
@@ -236,9 +257,14 @@ bool KernelSema::assignFactors(const ProductTerm &parts, const std::vector<Index
       (isDivisor ? outside.divisors : outside.factors).push_back(n);
       return true;
     }
-    const bool isLeft = meets(indices, operands[0].own), isRight = meets(indices, operands[1].own);
-    if (isLeft && isRight)
-      return false;
+    bool isLeft = meets(indices, operands[0].own), isRight = meets(indices, operands[1].own);
+    if (isLeft && isRight) {
+      const Indices bare = bareIndices(n);
+      isLeft = meets(bare, operands[0].own);
+      isRight = meets(bare, operands[1].own);
+      if (isLeft == isRight)
+        return false;
+    }
     if (isLeft || isRight)
       operands[isRight].take(n, isDivisor);
     else
@@ -281,8 +307,9 @@ bool KernelSema::hasTwoOperands(const Node *n, const std::vector<IndexVar *> &va
   if (!isOp(n, Op::Mul))
     return false;
   const Indices a = freeIndices({n->args[0]}), b = freeIndices({n->args[1]});
-  return meets(a, vars) && meets(b, vars) && !without(without(a, b), vars).empty() &&
-         !without(without(b, a), vars).empty();
+  return meets(a, vars) && meets(b, vars) &&
+         !without(without(a, bareIndices(n->args[1])), vars).empty() &&
+         !without(without(b, bareIndices(n->args[0])), vars).empty();
 }
 
 /// The type that computed operands are rounded to: that of an operand that is stored in 16 bits,
@@ -370,7 +397,7 @@ Node *KernelSema::withRoundedFactor(Node *product) {
   if (!isOp(product, Op::Mul) || product->type != Type::F32)
     return product;
   auto rests = [&](Node *n, Node *other) { // an index that `other` has and `n` lacks
-    return !without(freeIndices({other}), freeIndices({n})).empty();
+    return !without(freeIndices({other}), bareIndices(n)).empty();
   };
   for (unsigned i : {0u, 1u}) {
     Node *stored = product->args[i], *computed = product->args[1 - i];

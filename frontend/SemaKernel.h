@@ -28,6 +28,9 @@ struct Globals {
 struct Operand;
 struct ProductTerm;
 
+/// The indices in `n` that are not in the place of a table's entry: `c` and `f` of `w[e[m], c, f]`.
+std::vector<IndexVar *> bareIndices(const Node *n);
+
 class KernelSema {
 public:
   KernelSema(const Globals &globals, Kernel &out, Diagnostics &diags)

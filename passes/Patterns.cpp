@@ -51,8 +51,10 @@ static constexpr PatternInfo fetchPatterns[] = {
 };
 
 static constexpr PatternInfo splitPatterns[] = {
+    {.name = "rows",
+     .summary = "Sort rows of products by the operand that a table selects for each."},
     {.name = "segments",
-     .summary = "Sort the terms of sums by the entry of a table that has to equal an index."},
+     .summary = "Sort the elements of reductions by a key that must equal an index."},
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
     {.name = "scans", .summary = "Cut long scans of few rows in parallel chunks."},
@@ -72,9 +74,6 @@ static constexpr StringRef transposeFactors = "tk-transpose-factors",
                            transposition = "transposition";
 
 static constexpr PatternInfo operandPatterns[] = {
-    {.name = "sort-rows",
-     .summary = "Sort rows by the operand that a table gives each.",
-     .group = "transposition"},
     {.name = "gather",
      .summary = "Store operands whose rows a table gathers.",
      .former = transposeFactors,

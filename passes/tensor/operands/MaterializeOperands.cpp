@@ -4,7 +4,6 @@
 // another form costs more at every use than a compute op that stores it once in the right form.
 // Each pattern handles one kind of operand. The patterns run in this order:
 //
-//   sort-rows    rows that share an operand by a table become blocks     SortRows.cpp
 //   gather       rows that a table gathers become contiguous rows       GatherFactors.cpp
 //   unpack       several numbers a byte become one tensor each          UnpackFactors.cpp
 //   computed     operands that each tile would compute again            StoreFactors.cpp
@@ -15,7 +14,7 @@
 //   invariants   long functions whose value many elements share         StoreInvariants.cpp
 //   scans        scans along a second index                             StoreScans.cpp
 //
-// The patterns from `sort-rows` to `pad` need a target with wgmma. `invariants` needs a GPU target.
+// The patterns from `gather` to `pad` need a target with wgmma. `invariants` needs a GPU target.
 // The pattern `scans` runs for all targets. Each pattern but `unpack` and `scans` declines if the
 // store takes more time than it saves.
 //
@@ -32,7 +31,6 @@
 #include "passes/tensor/operands/AlignSums.h"
 #include "passes/tensor/operands/GatherFactors.h"
 #include "passes/tensor/operands/PadFactors.h"
-#include "passes/tensor/operands/SortRows.h"
 #include "passes/tensor/operands/StoreFactors.h"
 #include "passes/tensor/operands/TurnBatches.h"
 #include "passes/tensor/operands/UnpackFactors.h"
@@ -64,7 +62,6 @@ struct MaterializeOperands : tk::impl::MaterializeOperandsBase<MaterializeOperan
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
     if (target && target.getHopper()) {
       const int64_t processors = target.getProcessors();
-      run("sort-rows", sortRows);
       run("gather", gatherFactors);
       run("unpack", unpackFactors);
       run("computed", storeFactors);

@@ -15,7 +15,8 @@
 // 5. The reduction then combines the partial results in a fixed order. Results therefore repeat bit
 //    by bit.
 //
-// Before, the terms of sums by the entry of a table are sorted (SumSegments.cpp).
+// Before, rows of products and elements of reductions that have a key are sorted by it
+// (SortRows.cpp, SortTerms.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -35,9 +36,10 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/keys/SortRows.h"
+#include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SplitContractions.h"
-#include "passes/tensor/split/SumSegments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -143,14 +145,27 @@ private:
 struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
   using SplitReductionsBase::SplitReductionsBase;
 
+  /// Sorts rows and elements that tables give a key. They share the orders of a kernel.
+  void sortByKey(NamedPatterns &patterns) {
+    SmallVector<KernelOp> kernels;
+    getOperation()->walk([&](KernelOp kernel) { kernels.push_back(kernel); });
+    std::deque<RowOrders> orders(kernels.begin(), kernels.end());
+    auto run = [&](StringRef name, llvm::function_ref<unsigned(KernelOp, RowOrders &)> sort) {
+      patterns.run(name, [&] {
+        for (auto [kernel, own] : llvm::zip_equal(kernels, orders))
+          numSplit += sort(kernel, own);
+      });
+    };
+    run("rows", sortRows);
+    run("segments", sortTerms);
+  }
+
   void runOnOperation() override {
     NamedPatterns patterns(getOperation(), getArgument(), disable, only);
     if (failed(patterns.verify()))
       return signalPassFailure();
     if (getOperation()->hasAttr(gpu::targetAttrName))
-      patterns.run("segments", [&] {
-        getOperation()->walk([&](KernelOp kernel) { numSplit += sumSegments(kernel); });
-      });
+      sortByKey(patterns);
     ReductionSplitter splitter(chunk);
     patterns.run("chunks", [&] {
       SmallVector<ComputeOp> computes;

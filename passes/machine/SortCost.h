@@ -1,11 +1,11 @@
-//===- RowOrderCost.h - the time of sorting rows ----------------*- C++ -*-===//
+//===- SortCost.h - the time of sorting by a key ----------------*- C++ -*-===//
 //
 // Times by which passes decide whether to sort rows by a table. All are in nanoseconds for an H200,
 // and follow from predictions of tkc inspect.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TK_PASSES_MACHINE_ROWORDERCOST_H
-#define TK_PASSES_MACHINE_ROWORDERCOST_H
+#ifndef TK_PASSES_MACHINE_SORTCOST_H
+#define TK_PASSES_MACHINE_SORTCOST_H
 
 #include "passes/machine/CostModel.h"
 
@@ -17,8 +17,11 @@ inline constexpr double ownMatrixTerm = 1.2e-4;
 /// Bytes of all matrices from which on such a product reads most of them from memory: half of the
 /// L2 cache of an H200.
 inline constexpr double ownMatricesInCache = 25e6;
-/// A multiply-add of a sorted product in 16 bits, on the matrix unit at half of its rate.
-inline constexpr double sortedHalfTerm = 5e-6;
+/// A multiply-add of a sorted product in 16 bits, on the matrix unit.
+inline constexpr double sortedHalfTerm = 2.7e-6;
+/// A multiply-add of a sum of products in 16 bits over all elements, of which a key leaves most
+/// out.
+inline constexpr double keyedHalfTerm = 5.2e-6;
 /// A multiply-add of a sorted product in f32, on CUDA cores.
 inline constexpr double sortedTerm = 5e-5;
 /// A comparison of two integers in a sum that counts. 8192 x 8192 comparisons are predicted 24 us.
@@ -34,4 +37,4 @@ inline constexpr double countedTerm = 1.7e-4;
 
 } // namespace tk::cost
 
-#endif // TK_PASSES_MACHINE_ROWORDERCOST_H
+#endif // TK_PASSES_MACHINE_SORTCOST_H

@@ -1,0 +1,367 @@
+//===- RowOrder.cpp - rows in blocks by their group -----------------------===//
+//
+// A counting sort by compute ops. No two threads add to one counter, so the order is the same in
+// every run: rows of a group keep their order.
+//
+// 1. Rows are cut into chunks. `entry` has the group of each row, and -1 behind the last row.
+// 2. `in` counts the rows of each group in each chunk. `upto` adds the chunks up.
+// 3. A group takes whole blocks. `first` is the first block of each group, and `group` the group of
+//    each block: the last one that begins at it or before.
+// 4. The place of a row is that of its group, and behind it the rows of the group in the chunks
+//    before and those before it in its chunk.
+// 5. For each place of a block, `chunk` counts the chunks that end before the place. `row` finds
+// the
+//    row of that chunk with the place.
+//
+// Many groups or chunks are not counted one by one: the counts of steps 3 and 5 are places in
+// sorted tensors, which a binary search finds.
+//
+//   %entry = tk.compute ["q", "j"] {group(q * 256 + j)}
+//   %in    = tk.compute ["g", "q"] {tk.reduce [sum] ["j"] {entry[q, j] == g}}
+//   %upto  = tk.compute ["g", "q"] {tk.scan sum "p" at q {in[g, p]}}
+//   %first = tk.compute ["g"] {tk.scan sum "h" at g {blocks(h)} - blocks(g)}
+//       with blocks(h) = ceil(upto[h, last] / 128)
+//   %group = tk.compute ["b"] {tk.reduce [sum] ["g"] {first[g] <= b} - 1}
+//   %place = tk.compute ["q", "j"] {first[entry[q, j]] * 128 + upto[entry[q, j], q]
+//       - in[entry[q, j], q] + tk.reduce [sum] ["p"] {p < j and entry[q, p] == entry[q, j]}}
+//   %chunk = tk.compute ["b", "t"] {tk.reduce [sum] ["q"] {
+//       upto[group[b], q] <= (b - first[group[b]]) * 128 + t}}
+//   %row   = tk.compute ["b", "t"] {tk.reduce [sum] ["p"] {
+//       place[chunk[b, t], p] == b * 128 + t ? chunk[b, t] * 256 + p + 1 : 0} - 1}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/keys/RowOrder.h"
+
+#include "passes/analysis/ComputedFactor.h"
+#include "passes/machine/SortCost.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tk;
+using arith::CmpIPredicate;
+
+/// Elements of a sorted tensor that are counted one by one. More are searched.
+static constexpr double fewElements = 64;
+
+/// How many elements a binary search among `number` looks at.
+static double stepsOf(double number) { return std::floor(std::log2(std::max(number, 1.0))) + 1; }
+
+double RowSorter::timeOf(double batches, double rows, double groups, int64_t rowsOfBlock) {
+  const double chunks = std::ceil(rows / rowsOfChunk), all = batches * rows;
+  const double blocks = std::floor(all / static_cast<double>(rowsOfBlock)) + batches * groups;
+  const double places = blocks * static_cast<double>(rowsOfBlock);
+  constexpr double launches = 8;
+  double counted = groups * all + all * rowsOfChunk + places * rowsOfChunk, searched = 0;
+  for (auto [number, among] : {std::pair(blocks, batches * groups), std::pair(places, chunks)})
+    (among <= fewElements ? counted : searched) +=
+        number * (among <= fewElements ? among : stepsOf(among));
+  constexpr double bytesOfCount = 4 * 3; // written once, scanned, and written
+  return launches * cost::launch + cost::comparison * counted + cost::searched * searched +
+         cost::byte * bytesOfCount * batches * chunks * groups;
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of compute ops
+//===----------------------------------------------------------------------===//
+
+Value ComputeWriter::constant(OpBuilder &at, int64_t value) {
+  return arith::ConstantIndexOp::create(at, loc, value);
+}
+
+Value ComputeWriter::divide(OpBuilder &at, Value value, int64_t divisor) {
+  return FloorDivOp::create(at, loc, value.getType(), value, constant(at, divisor));
+}
+
+Value ComputeWriter::remainder(OpBuilder &at, Value value, int64_t divisor) {
+  return FloorModOp::create(at, loc, value.getType(), value, constant(at, divisor));
+}
+
+Value ComputeWriter::word(OpBuilder &at, Value index) {
+  return arith::IndexCastOp::create(at, loc, at.getI32Type(), index);
+}
+
+Value ComputeWriter::define(StringRef suffix, ArrayRef<StringRef> names, ArrayRef<Value> extents,
+                            Type type, Body body) {
+  std::string name = prefix + suffix.str();
+  auto stored = ComputeOp::create(builder, loc, names, extents, ArrayRef<Type>{type},
+                                  ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                                  [&](OpBuilder &at, Location, ValueRange indices) {
+                                    YieldOp::create(at, loc, body(at, indices));
+                                  });
+  return stored->getResult(0);
+}
+
+Value ComputeWriter::count(OpBuilder &at, StringRef name, Value extent, Body term) {
+  auto sum = ReduceOp::create(at, loc, ReduceKind::Sum, ArrayRef<StringRef>{name},
+                              ValueRange{constant(at, 0)}, ValueRange{extent}, at.getI32Type(),
+                              [&](OpBuilder &inner, Location, ValueRange indices) {
+                                return word(inner, term(inner, indices));
+                              });
+  return arith::IndexCastOp::create(at, loc, at.getIndexType(), sum.getResult(0));
+}
+
+Value ComputeWriter::countLeading(OpBuilder &at, int64_t most,
+                                  llvm::function_ref<Value(OpBuilder &, Value)> holds) {
+  Value number = constant(at, 0);
+  for (int64_t step = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(most, 1))); step > 0;
+       step /= 2) {
+    Value next = arith::AddIOp::create(at, loc, number, constant(at, step));
+    Value last = arith::AddIOp::create(at, loc, number, constant(at, step - 1));
+    number = arith::SelectOp::create(at, loc, holds(at, last), next, number);
+  }
+  return number;
+}
+
+Value ComputeWriter::loadIndex(OpBuilder &at, Value tensor, ValueRange indices,
+                               std::optional<int64_t> pad) {
+  Value outside;
+  if (pad)
+    outside = arith::ConstantOp::create(at, loc, at.getI32IntegerAttr(static_cast<int32_t>(*pad)));
+  Value element = LoadOp::create(at, loc, tensor, indices, outside);
+  return arith::IndexCastOp::create(at, loc, at.getIndexType(), element);
+}
+
+/// `value` if `a` compares with `b` as `predicate` says, else 0.
+static Value where(OpBuilder &at, Location loc, CmpIPredicate predicate, Value a, Value b,
+                   Value value) {
+  Value holds = arith::CmpIOp::create(at, loc, predicate, a, b);
+  Value zero = arith::ConstantIndexOp::create(at, loc, 0);
+  return arith::SelectOp::create(at, loc, holds, value, zero);
+}
+
+//===----------------------------------------------------------------------===//
+// The compute ops
+//===----------------------------------------------------------------------===//
+
+/// `ofBatch` times the number of batches.
+Value RowSorter::allOf(OpBuilder &at, Value ofBatch) {
+  return batches ? Value(arith::MulIOp::create(at, loc, batches, ofBatch)) : ofBatch;
+}
+
+/// The batch and the group in it of a group of all batches. The batch is null if there is one.
+std::pair<Value, Value> RowSorter::splitGroup(OpBuilder &at, Value group) {
+  if (!batches)
+    return {Value(), group};
+  return {FloorDivOp::create(at, loc, group.getType(), group, numGroups),
+          FloorModOp::create(at, loc, group.getType(), group, numGroups)};
+}
+
+Value RowSorter::batchOfChunk(OpBuilder &at, Value chunk) {
+  return batches ? Value(FloorDivOp::create(at, loc, chunk.getType(), chunk, numChunks)) : Value();
+}
+
+/// The number of rows of `group` in batches before `batch`.
+Value RowSorter::rowsBefore(OpBuilder &at, Value group, Value batch) {
+  if (!batch)
+    return constant(at, 0);
+  Value end = arith::MulIOp::create(at, loc, batch, numChunks);
+  Value last = arith::SubIOp::create(at, loc, end, constant(at, 1));
+  return loadIndex(at, upTo, {group, last}, 0);
+}
+
+/// Stores the rows' groups, and how many rows of each group there are up to the end of each chunk.
+void RowSorter::storeGroups(GroupOf groupOf) {
+  Type type = builder.getI32Type();
+  Value allChunks = allOf(builder, numChunks);
+  entry =
+      define(".entry", {"q", "j"}, {allChunks, chunkSize}, type,
+             [&](OpBuilder &at, ValueRange qj) -> Value {
+               Value batch = batchOfChunk(at, qj[0]), chunk = qj[0];
+               if (batch)
+                 chunk = FloorModOp::create(at, loc, chunk.getType(), chunk, numChunks);
+               Value start = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
+               Value row = arith::AddIOp::create(at, loc, start, qj[1]);
+               Value last = arith::SubIOp::create(at, loc, numRows, constant(at, 1));
+               Value inside = arith::MinSIOp::create(at, loc, row, last);
+               Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::sle, row, last);
+               if (batch)
+                 inside = arith::AddIOp::create(
+                     at, loc, arith::MulIOp::create(at, loc, batch, numRows).getResult(), inside);
+               return word(at, arith::SelectOp::create(at, loc, isRow, groupOf(at, inside),
+                                                       constant(at, -1)));
+             });
+  inChunk = define(
+      ".in", {"g", "q"}, {numGroups, allChunks}, type, [&](OpBuilder &at, ValueRange gq) -> Value {
+        return word(at, count(at, "j", chunkSize, [&](OpBuilder &in, ValueRange j) {
+                      Value own = loadIndex(in, entry, {gq[1], j[0]});
+                      return where(in, loc, CmpIPredicate::eq, own, gq[0], constant(in, 1));
+                    }));
+      });
+  upTo = define(".upto", {"g", "q"}, {numGroups, allChunks}, type,
+                [&](OpBuilder &at, ValueRange gq) -> Value {
+                  return ScanOp::create(
+                      at, loc, ReduceKind::Sum, "p", constant(at, 0), allChunks, gq[1], type,
+                      [&](OpBuilder &in, Location, ValueRange p) -> Value {
+                        return LoadOp::create(in, loc, inChunk, ValueRange{gq[0], p[0]}, Value());
+                      });
+                });
+}
+
+/// Stores the first block of each group, and the group of each block.
+void RowSorter::storeBlocks(RowOrder &order) {
+  Type type = builder.getI32Type();
+  Value allGroups = allOf(builder, numGroups);
+  auto blocksOf = [&](OpBuilder &at, Value ofAll) -> Value {
+    auto [batch, group] = splitGroup(at, ofAll);
+    Value end = numChunks;
+    if (batch)
+      end = arith::AddIOp::create(
+          at, loc, arith::MulIOp::create(at, loc, batch, numChunks).getResult(), numChunks);
+    Value last = arith::SubIOp::create(at, loc, end, constant(at, 1));
+    Value rows = loadIndex(at, upTo, {group, last}, 0);
+    if (batch)
+      rows = arith::SubIOp::create(at, loc, rows, rowsBefore(at, group, batch));
+    Value raised = arith::AddIOp::create(at, loc, rows, constant(at, rowsOfBlock - 1));
+    return word(at, divide(at, raised, rowsOfBlock));
+  };
+  order.first =
+      define(".first", {"g"}, {allGroups}, type, [&](OpBuilder &at, ValueRange g) -> Value {
+        auto upTo = ScanOp::create(
+            at, loc, ReduceKind::Sum, "h", constant(at, 0), allGroups, g[0], type,
+            [&](OpBuilder &in, Location, ValueRange h) -> Value { return blocksOf(in, h[0]); });
+        return arith::SubIOp::create(at, loc, upTo.getResult(), blocksOf(at, g[0]));
+      });
+  constexpr int64_t none = std::numeric_limits<int32_t>::max();
+  auto begins = [&](OpBuilder &at, Value group, Value block) -> Value {
+    return arith::CmpIOp::create(at, loc, CmpIPredicate::sle,
+                                 loadIndex(at, order.first, {group}, none), block);
+  };
+  const double groups = guessSize(kernel, allGroups);
+  order.blockGroup =
+      define(".group", {"b"}, {order.numBlocks}, type, [&](OpBuilder &at, ValueRange b) -> Value {
+        Value begun =
+            groups <= fewElements
+                ? count(at, "g", allGroups,
+                        [&](OpBuilder &in, ValueRange g) -> Value {
+                          return arith::SelectOp::create(in, loc, begins(in, g[0], b[0]),
+                                                         constant(in, 1), constant(in, 0));
+                        })
+                : countLeading(at, static_cast<int64_t>(groups),
+                               [&](OpBuilder &in, Value g) { return begins(in, g, b[0]); });
+        return word(at, arith::SubIOp::create(at, loc, begun, constant(at, 1)));
+      });
+}
+
+/// Stores the place of each row.
+void RowSorter::storePlaces(RowOrder &order) {
+  order.place = define(
+      ".place", {"q", "j"}, {allOf(builder, numChunks), chunkSize}, builder.getI32Type(),
+      [&](OpBuilder &at, ValueRange qj) -> Value {
+        Value own = loadIndex(at, entry, qj);
+        Value ofChunk = count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
+          Value isSame = arith::CmpIOp::create(in, loc, CmpIPredicate::eq,
+                                               loadIndex(in, entry, {qj[0], p[0]}), own);
+          Value one = arith::SelectOp::create(in, loc, isSame, constant(in, 1), constant(in, 0));
+          return where(in, loc, CmpIPredicate::slt, p[0], qj[1], one);
+        });
+        Value here = loadIndex(at, inChunk, {own, qj[0]}, 0);
+        Value before = arith::SubIOp::create(at, loc, loadIndex(at, upTo, {own, qj[0]}, 0), here);
+        Value group = own;
+        if (Value batch = batchOfChunk(at, qj[0])) {
+          before = arith::SubIOp::create(at, loc, before, rowsBefore(at, own, batch));
+          batch = arith::MulIOp::create(at, loc, batch, numGroups);
+          group = arith::AddIOp::create(at, loc, batch, own);
+        }
+        Value start = arith::MulIOp::create(at, loc, loadIndex(at, order.first, {group}, 0),
+                                            constant(at, rowsOfBlock));
+        Value place = arith::AddIOp::create(at, loc, start, before);
+        place = arith::AddIOp::create(at, loc, place, ofChunk);
+        Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::sge, own, constant(at, 0));
+        return word(at, arith::SelectOp::create(at, loc, isRow, place, constant(at, -1)));
+      });
+}
+
+/// Stores the number of the chunk that has the row of each place. Behind a group's last row it is
+/// the number of chunks of all batches.
+Value RowSorter::storeChunksOfPlaces(const RowOrder &order) {
+  const double chunks = guessSize(kernel, numChunks);
+  return define(
+      ".chunk", {"b", "t"}, {order.numBlocks, blockSize}, builder.getI32Type(),
+      [&](OpBuilder &at, ValueRange bt) -> Value {
+        Value ofAll = loadIndex(at, order.blockGroup, {bt[0]});
+        Value block = arith::SubIOp::create(at, loc, bt[0], loadIndex(at, order.first, {ofAll}, 0));
+        Value start = arith::MulIOp::create(at, loc, block, constant(at, rowsOfBlock));
+        Value rank = arith::AddIOp::create(at, loc, start, bt[1]);
+        auto [batch, group] = splitGroup(at, ofAll);
+        Value firstChunk;
+        if (batch) {
+          firstChunk = arith::MulIOp::create(at, loc, batch, numChunks);
+          rank = arith::AddIOp::create(at, loc, rank, rowsBefore(at, group, batch));
+        }
+        // A chunk behind the last one ends before no place.
+        auto endsBefore = [&, group = group](OpBuilder &in, Value chunk) -> Value {
+          if (firstChunk)
+            chunk = arith::AddIOp::create(in, loc, firstChunk, chunk);
+          Value end = loadIndex(in, upTo, {group, chunk}, std::numeric_limits<int32_t>::max());
+          return arith::CmpIOp::create(in, loc, CmpIPredicate::sle, end, rank);
+        };
+        Value number;
+        if (chunks > fewElements)
+          number = countLeading(at, static_cast<int64_t>(chunks), endsBefore);
+        else
+          number = count(at, "q", numChunks, [&](OpBuilder &in, ValueRange q) -> Value {
+            return arith::SelectOp::create(in, loc, endsBefore(in, q[0]), constant(in, 1),
+                                           constant(in, 0));
+          });
+        if (firstChunk) {
+          Value isOfBatch = arith::CmpIOp::create(at, loc, CmpIPredicate::slt, number, numChunks);
+          number = arith::AddIOp::create(at, loc, firstChunk, number);
+          number = arith::SelectOp::create(at, loc, isOfBatch, number, allOf(at, numChunks));
+        }
+        return word(at, number);
+      });
+}
+
+/// Stores the row of each place.
+void RowSorter::storeRows(RowOrder &order) {
+  Value chunks = storeChunksOfPlaces(order);
+  order.blockRow =
+      define(".row", {"b", "t"}, {order.numBlocks, blockSize}, builder.getI32Type(),
+             [&](OpBuilder &at, ValueRange bt) -> Value {
+               Value first = arith::MulIOp::create(at, loc, bt[0], constant(at, rowsOfBlock));
+               Value own = arith::AddIOp::create(at, loc, first, bt[1]);
+               Value chunk = loadIndex(at, chunks, bt);
+               Value found = count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
+                 Value next = arith::AddIOp::create(in, loc, p[0], constant(in, 1));
+                 return where(in, loc, CmpIPredicate::eq,
+                              loadIndex(in, order.place, {chunk, p[0]}, -1), own, next);
+               });
+               Value before;
+               if (Value batch = batchOfChunk(at, chunk)) {
+                 chunk = FloorModOp::create(at, loc, chunk.getType(), chunk, numChunks);
+                 before = arith::MulIOp::create(at, loc, batch, numRows);
+               }
+               Value start = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
+               if (before)
+                 start = arith::AddIOp::create(at, loc, start, before);
+               Value row = arith::AddIOp::create(at, loc, start, found);
+               row = arith::SubIOp::create(at, loc, row, constant(at, 1));
+               Value isRow =
+                   arith::CmpIOp::create(at, loc, CmpIPredicate::sgt, found, constant(at, 0));
+               return word(at, arith::SelectOp::create(at, loc, isRow, row, constant(at, -1)));
+             });
+}
+
+RowOrder RowSorter::sort(Value numBatches, Value rows, Value groups, int64_t ofBlock,
+                         GroupOf groupOf) {
+  batches = numBatches;
+  numRows = rows;
+  numGroups = groups;
+  rowsOfBlock = ofBlock;
+  chunkSize = constant(builder, rowsOfChunk);
+  blockSize = constant(builder, rowsOfBlock);
+  Value raised = arith::AddIOp::create(builder, loc, numRows, constant(builder, rowsOfChunk - 1));
+  numChunks = divide(builder, raised, rowsOfChunk);
+  RowOrder order;
+  order.numBlocks =
+      arith::AddIOp::create(builder, loc, divide(builder, allOf(builder, numRows), rowsOfBlock),
+                            allOf(builder, numGroups));
+  storeGroups(groupOf);
+  storeBlocks(order);
+  storePlaces(order);
+  storeRows(order);
+  return order;
+}
