@@ -55,6 +55,7 @@ static constexpr PatternInfo splitPatterns[] = {
      .summary = "Sort rows of products by the operand that a table selects for each."},
     {.name = "segments",
      .summary = "Sort the elements of reductions by a key that must equal an index."},
+    {.name = "counts", .summary = "Count elements by two digits of their key."},
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
     {.name = "scans", .summary = "Cut long scans of few rows in parallel chunks."},

@@ -34,6 +34,8 @@ inline constexpr double searched = 1.5e-3;
 inline constexpr double guardedTerm = 2.5e-4;
 /// A term of a sum that counts under a condition. 1024 x 1048576 terms are predicted 184 us.
 inline constexpr double countedTerm = 1.7e-4;
+/// A comparison of a digit of an element's key with a value, in a product of ones.
+inline constexpr double digit = 4e-4;
 
 } // namespace tk::cost
 

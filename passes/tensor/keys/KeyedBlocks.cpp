@@ -160,6 +160,57 @@ Value TermSorting::selectNan(const KeyedReduction &keyed, Value total, StringRef
   return arith::SelectOp::create(at, loc, hasOthers, nan, total);
 }
 
+/// Reduces the runs of elements with one key: each at its first place. Most keys have no element.
+Value TermSorting::reduceRuns(const KeyedReduction &keyed, StringRef suffix) {
+  ReduceOp reduce = keyed.reduce;
+  ReduceKind kind = reduce.getKind(0);
+  Type type = reduce.getResult(0).getType();
+  Value ends = writer.define(
+      suffix.str() + "end", {"place"}, {order.numBlocks}, builder.getI32Type(),
+      [&](OpBuilder &at, ValueRange place) -> Value {
+        Value group = writer.loadIndex(at, order.blockGroup, place);
+        Value next = arith::AddIOp::create(at, loc, group, writer.constant(at, 1));
+        Value isFirst = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, place[0],
+                                              writer.loadIndex(at, order.first, {group}, 0));
+        Value end = writer.loadIndex(at, order.first, {next}, 0);
+        return writer.word(at, arith::SelectOp::create(at, loc, isFirst, end, place[0]));
+      });
+  SmallVector<StringRef> names = {"place"}, over = {"next"};
+  SmallVector<Value> extents = {order.numBlocks};
+  for (unsigned p : keyed.columns) {
+    names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
+    extents.push_back(compute.getExtents()[p]);
+  }
+  for (unsigned n : keyed.rest)
+    over.push_back(cast<StringAttr>(reduce.getIndexNames()[n]).getValue());
+  Value runs = writer.define(
+      suffix.str() + "runs", names, extents, type, [&](OpBuilder &at, ValueRange indices) -> Value {
+        SmallVector<Value> lower = {indices[0]}, upper = {writer.loadIndex(at, ends, {indices[0]})};
+        for (unsigned n : keyed.rest) {
+          lower.push_back(writer.constant(at, 0));
+          upper.push_back(reduce.getUpper()[n]);
+        }
+        return ReduceOp::create(at, loc, kind, over, lower, upper, type,
+                                [&](OpBuilder &in, Location, ValueRange place) -> Value {
+                                  Value row = writer.loadIndex(
+                                      in, order.blockRow, {place[0], writer.constant(in, 0)}, -1);
+                                  return copyElement(in, keyed, reduce.getYield().getValues()[0],
+                                                     row, indices.drop_front(), place.drop_front());
+                                })
+            .getResult(0);
+      });
+  padRows(runs.getDefiningOp());
+  OpBuilder at(reduce);
+  Value from = firstBlock(at, keyed, false), to = firstBlock(at, keyed, true);
+  SmallVector<Value> indices = {from};
+  for (unsigned p : keyed.columns)
+    indices.push_back(compute.getIndex(p));
+  Value none = createIdentity(at, loc, kind, type);
+  Value hasElements = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, from, to);
+  Value own = LoadOp::create(at, loc, runs, indices, none);
+  return arith::SelectOp::create(at, loc, hasElements, own, none);
+}
+
 Value TermSorting::reduceAll(const KeyedReduction &keyed, StringRef suffix) {
   ReduceOp reduce = keyed.reduce;
   ReduceKind kind = reduce.getKind(0);

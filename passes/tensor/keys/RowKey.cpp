@@ -196,3 +196,9 @@ const RowOrder &RowOrders::get(const RowKey &key, int64_t rowsOfBlock) {
       });
   return entry.order;
 }
+
+void RowOrders::eraseUnused() {
+  for (Entry &entry : entries)
+    if (entry.order.place.use_empty())
+      entry.order.place.getDefiningOp()->erase();
+}

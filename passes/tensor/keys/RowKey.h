@@ -44,6 +44,8 @@ public:
   /// The order of the rows of `key`, in blocks of `rowsOfBlock`. The compute ops that sort are
   /// created at the first call.
   const RowOrder &get(const RowKey &key, int64_t rowsOfBlock);
+  /// Erases places of rows that nothing reads.
+  void eraseUnused();
   bool contains(const RowKey &key, int64_t rowsOfBlock) {
     return find(key, rowsOfBlock) != nullptr;
   }

@@ -1,33 +1,33 @@
 //===- RowOrder.cpp - rows in blocks by their group -----------------------===//
 //
-// A counting sort by compute ops. No two threads add to one counter, so the order is the same in
-// every run: rows of a group keep their order.
+// A sort by compute ops. No two threads add to one counter, so the order is the same in every run:
+// rows of a group keep their order.
 //
-// 1. Rows are cut into chunks. `entry` has the group of each row, and -1 behind the last row.
-// 2. `in` counts the rows of each group in each chunk. `upto` adds the chunks up.
-// 3. A group takes whole blocks. `first` is the first block of each group, and `group` the group of
+// 1. Rows are cut into chunks of 256. `entry` has 256 times the group of each row, and its place in
+//    the chunk. Behind the last row of a batch stands a group that there is not.
+// 2. `rank` counts the smaller entries of the chunk. `run` has the entries in the order of ranks.
+// 3. `in` counts the rows of a chunk up to the end of each group: a binary search in the run.
+// `upto`
+//    adds up the rows of a group over the chunks.
+// 4. A group takes whole blocks. `first` is the first block of each group, and `group` the group of
 //    each block: the last one that begins at it or before.
-// 4. The place of a row is that of its group, and behind it the rows of the group in the chunks
-//    before and those before it in its chunk.
-// 5. For each place of a block, `chunk` counts the chunks that end before the place. `row` finds
-// the
-//    row of that chunk with the place.
+// 5. For each place of a block, `row` looks for the chunk that ends behind it, and reads the row
+//    from the run. `place` has the place of each row.
 //
-// Many groups or chunks are not counted one by one: the counts of steps 3 and 5 are places in
-// sorted tensors, which a binary search finds.
+// Few groups or chunks are counted. Many are places in sorted tensors, which a binary search finds.
 //
-//   %entry = tk.compute ["q", "j"] {group(q * 256 + j)}
-//   %in    = tk.compute ["g", "q"] {tk.reduce [sum] ["j"] {entry[q, j] == g}}
-//   %upto  = tk.compute ["g", "q"] {tk.scan sum "p" at q {in[g, p]}}
+//   %entry = tk.compute ["q", "j"] {group(q * 256 + j) * 256 + j}
+//   %rank  = tk.compute ["q", "j"] {tk.reduce [sum] ["p"] {entry[q, p] < entry[q, j]}}
+//   %run   = tk.compute ["q", "r"] {tk.reduce [sum] ["p"] {rank[q, p] == r ? entry[q, p] : 0}}
+//   %in    = tk.compute ["g", "q"] {the number of p with run[q, p] < (g + 1) * 256}
+//   %upto  = tk.compute ["g", "q"] {tk.scan sum "p" at q {in[g, p] - in[g - 1, p]}}
 //   %first = tk.compute ["g"] {tk.scan sum "h" at g {blocks(h)} - blocks(g)}
 //       with blocks(h) = ceil(upto[h, last] / 128)
 //   %group = tk.compute ["b"] {tk.reduce [sum] ["g"] {first[g] <= b} - 1}
-//   %place = tk.compute ["q", "j"] {first[entry[q, j]] * 128 + upto[entry[q, j], q]
-//       - in[entry[q, j], q] + tk.reduce [sum] ["p"] {p < j and entry[q, p] == entry[q, j]}}
-//   %chunk = tk.compute ["b", "t"] {tk.reduce [sum] ["q"] {
-//       upto[group[b], q] <= (b - first[group[b]]) * 128 + t}}
-//   %row   = tk.compute ["b", "t"] {tk.reduce [sum] ["p"] {
-//       place[chunk[b, t], p] == b * 128 + t ? chunk[b, t] * 256 + p + 1 : 0} - 1}
+//   %row   = tk.compute ["b", "t"] {run[q, n - upto[g, q] + in[g, q]] mod 256 + q * 256}
+//       with g = group[b], n = (b - first[g]) * 128 + t, and the first q with upto[g, q] > n
+//   %place = tk.compute ["q", "j"] {first[g] * 128 + upto[g, q] - in[g, q] + rank[q, j]}
+//       with g = entry[q, j] / 256
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/RowOrder.h"
@@ -51,10 +51,13 @@ static double stepsOf(double number) { return std::floor(std::log2(std::max(numb
 
 double RowSorter::timeOf(double batches, double rows, double groups, int64_t rowsOfBlock) {
   const double chunks = std::ceil(rows / rowsOfChunk), all = batches * rows;
-  const double blocks = std::floor(all / static_cast<double>(rowsOfBlock)) + batches * groups;
+  const double blocks = rowsOfBlock == 1
+                            ? all
+                            : std::floor(all / static_cast<double>(rowsOfBlock)) + batches * groups;
   const double places = blocks * static_cast<double>(rowsOfBlock);
-  constexpr double launches = 8;
-  double counted = groups * all + all * rowsOfChunk + places * rowsOfChunk, searched = 0;
+  constexpr double launches = 9;
+  double counted = 2 * all * rowsOfChunk,
+         searched = stepsOf(rowsOfChunk) * batches * chunks * groups;
   for (auto [number, among] : {std::pair(blocks, batches * groups), std::pair(places, chunks)})
     (among <= fewElements ? counted : searched) +=
         number * (among <= fewElements ? among : stepsOf(among));
@@ -124,14 +127,6 @@ Value ComputeWriter::loadIndex(OpBuilder &at, Value tensor, ValueRange indices,
   return arith::IndexCastOp::create(at, loc, at.getIndexType(), element);
 }
 
-/// `value` if `a` compares with `b` as `predicate` says, else 0.
-static Value where(OpBuilder &at, Location loc, CmpIPredicate predicate, Value a, Value b,
-                   Value value) {
-  Value holds = arith::CmpIOp::create(at, loc, predicate, a, b);
-  Value zero = arith::ConstantIndexOp::create(at, loc, 0);
-  return arith::SelectOp::create(at, loc, holds, value, zero);
-}
-
 //===----------------------------------------------------------------------===//
 // The compute ops
 //===----------------------------------------------------------------------===//
@@ -162,42 +157,71 @@ Value RowSorter::rowsBefore(OpBuilder &at, Value group, Value batch) {
   return loadIndex(at, upTo, {group, last}, 0);
 }
 
-/// Stores the rows' groups, and how many rows of each group there are up to the end of each chunk.
-void RowSorter::storeGroups(GroupOf groupOf) {
+/// `value` if `a` compares with `b` as `predicate` says, else 0.
+static Value where(OpBuilder &at, Location loc, CmpIPredicate predicate, Value a, Value b,
+                   Value value) {
+  Value holds = arith::CmpIOp::create(at, loc, predicate, a, b);
+  Value zero = arith::ConstantIndexOp::create(at, loc, 0);
+  return arith::SelectOp::create(at, loc, holds, value, zero);
+}
+
+/// Stores the entries of the rows, and sorts those of each chunk.
+void RowSorter::storeRuns(GroupOf groupOf) {
   Type type = builder.getI32Type();
-  Value allChunks = allOf(builder, numChunks);
-  entry =
-      define(".entry", {"q", "j"}, {allChunks, chunkSize}, type,
-             [&](OpBuilder &at, ValueRange qj) -> Value {
-               Value batch = batchOfChunk(at, qj[0]), chunk = qj[0];
-               if (batch)
-                 chunk = FloorModOp::create(at, loc, chunk.getType(), chunk, numChunks);
-               Value start = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
-               Value row = arith::AddIOp::create(at, loc, start, qj[1]);
-               Value last = arith::SubIOp::create(at, loc, numRows, constant(at, 1));
-               Value inside = arith::MinSIOp::create(at, loc, row, last);
-               Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::sle, row, last);
-               if (batch)
-                 inside = arith::AddIOp::create(
-                     at, loc, arith::MulIOp::create(at, loc, batch, numRows).getResult(), inside);
-               return word(at, arith::SelectOp::create(at, loc, isRow, groupOf(at, inside),
-                                                       constant(at, -1)));
-             });
-  inChunk = define(
-      ".in", {"g", "q"}, {numGroups, allChunks}, type, [&](OpBuilder &at, ValueRange gq) -> Value {
-        return word(at, count(at, "j", chunkSize, [&](OpBuilder &in, ValueRange j) {
-                      Value own = loadIndex(in, entry, {gq[1], j[0]});
-                      return where(in, loc, CmpIPredicate::eq, own, gq[0], constant(in, 1));
-                    }));
-      });
-  upTo = define(".upto", {"g", "q"}, {numGroups, allChunks}, type,
-                [&](OpBuilder &at, ValueRange gq) -> Value {
-                  return ScanOp::create(
-                      at, loc, ReduceKind::Sum, "p", constant(at, 0), allChunks, gq[1], type,
-                      [&](OpBuilder &in, Location, ValueRange p) -> Value {
-                        return LoadOp::create(in, loc, inChunk, ValueRange{gq[0], p[0]}, Value());
-                      });
-                });
+  const SmallVector<Value> extents = {allOf(builder, numChunks), chunkSize};
+  entry = define(".entry", {"q", "j"}, extents, type, [&](OpBuilder &at, ValueRange qj) -> Value {
+    Value batch = batchOfChunk(at, qj[0]), chunk = qj[0];
+    if (batch)
+      chunk = FloorModOp::create(at, loc, chunk.getType(), chunk, numChunks);
+    Value start = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
+    Value row = arith::AddIOp::create(at, loc, start, qj[1]);
+    Value last = arith::SubIOp::create(at, loc, numRows, constant(at, 1));
+    Value inside = arith::MinSIOp::create(at, loc, row, last);
+    Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::sle, row, last);
+    if (batch)
+      inside = arith::AddIOp::create(
+          at, loc, arith::MulIOp::create(at, loc, batch, numRows).getResult(), inside);
+    Value group = arith::SelectOp::create(at, loc, isRow, groupOf(at, inside), numGroups);
+    Value high = arith::MulIOp::create(at, loc, group, constant(at, rowsOfChunk));
+    return word(at, arith::AddIOp::create(at, loc, high, qj[1]));
+  });
+  rank = define(".rank", {"q", "j"}, extents, type, [&](OpBuilder &at, ValueRange qj) -> Value {
+    Value own = loadIndex(at, entry, qj);
+    return word(at, count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
+                  return where(in, loc, CmpIPredicate::slt, loadIndex(in, entry, {qj[0], p[0]}),
+                               own, constant(in, 1));
+                }));
+  });
+  run = define(".run", {"q", "r"}, extents, type, [&](OpBuilder &at, ValueRange qr) -> Value {
+    return word(at, count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
+                  return where(in, loc, CmpIPredicate::eq, loadIndex(in, rank, {qr[0], p[0]}),
+                               qr[1], loadIndex(in, entry, {qr[0], p[0]}));
+                }));
+  });
+}
+
+/// Stores how many rows of each group there are up to the end of each chunk.
+void RowSorter::storeCounts() {
+  Type type = builder.getI32Type();
+  const SmallVector<Value> extents = {numGroups, allOf(builder, numChunks)};
+  inChunk = define(".in", {"g", "q"}, extents, type, [&](OpBuilder &at, ValueRange gq) -> Value {
+    Value next = arith::AddIOp::create(at, loc, gq[0], constant(at, 1));
+    Value end = arith::MulIOp::create(at, loc, next, constant(at, rowsOfChunk));
+    return word(at, countLeading(at, rowsOfChunk, [&](OpBuilder &in, Value place) -> Value {
+                  Value own =
+                      loadIndex(in, run, {gq[1], place}, std::numeric_limits<int32_t>::max());
+                  return arith::CmpIOp::create(in, loc, CmpIPredicate::slt, own, end);
+                }));
+  });
+  upTo = define(".upto", {"g", "q"}, extents, type, [&](OpBuilder &at, ValueRange gq) -> Value {
+    Value before = arith::SubIOp::create(at, loc, gq[0], constant(at, 1));
+    return ScanOp::create(at, loc, ReduceKind::Sum, "p", constant(at, 0), extents[1], gq[1], type,
+                          [&](OpBuilder &in, Location, ValueRange p) -> Value {
+                            Value own = loadIndex(in, inChunk, {gq[0], p[0]});
+                            Value less = loadIndex(in, inChunk, {before, p[0]}, 0);
+                            return word(in, arith::SubIOp::create(in, loc, own, less));
+                          });
+  });
 }
 
 /// Stores the first block of each group, and the group of each block.
@@ -247,102 +271,70 @@ void RowSorter::storeBlocks(RowOrder &order) {
 
 /// Stores the place of each row.
 void RowSorter::storePlaces(RowOrder &order) {
-  order.place = define(
-      ".place", {"q", "j"}, {allOf(builder, numChunks), chunkSize}, builder.getI32Type(),
-      [&](OpBuilder &at, ValueRange qj) -> Value {
-        Value own = loadIndex(at, entry, qj);
-        Value ofChunk = count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
-          Value isSame = arith::CmpIOp::create(in, loc, CmpIPredicate::eq,
-                                               loadIndex(in, entry, {qj[0], p[0]}), own);
-          Value one = arith::SelectOp::create(in, loc, isSame, constant(in, 1), constant(in, 0));
-          return where(in, loc, CmpIPredicate::slt, p[0], qj[1], one);
-        });
-        Value here = loadIndex(at, inChunk, {own, qj[0]}, 0);
-        Value before = arith::SubIOp::create(at, loc, loadIndex(at, upTo, {own, qj[0]}, 0), here);
-        Value group = own;
-        if (Value batch = batchOfChunk(at, qj[0])) {
-          before = arith::SubIOp::create(at, loc, before, rowsBefore(at, own, batch));
-          batch = arith::MulIOp::create(at, loc, batch, numGroups);
-          group = arith::AddIOp::create(at, loc, batch, own);
-        }
-        Value start = arith::MulIOp::create(at, loc, loadIndex(at, order.first, {group}, 0),
-                                            constant(at, rowsOfBlock));
-        Value place = arith::AddIOp::create(at, loc, start, before);
-        place = arith::AddIOp::create(at, loc, place, ofChunk);
-        Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::sge, own, constant(at, 0));
-        return word(at, arith::SelectOp::create(at, loc, isRow, place, constant(at, -1)));
-      });
-}
-
-/// Stores the number of the chunk that has the row of each place. Behind a group's last row it is
-/// the number of chunks of all batches.
-Value RowSorter::storeChunksOfPlaces(const RowOrder &order) {
-  const double chunks = guessSize(kernel, numChunks);
-  return define(
-      ".chunk", {"b", "t"}, {order.numBlocks, blockSize}, builder.getI32Type(),
-      [&](OpBuilder &at, ValueRange bt) -> Value {
-        Value ofAll = loadIndex(at, order.blockGroup, {bt[0]});
-        Value block = arith::SubIOp::create(at, loc, bt[0], loadIndex(at, order.first, {ofAll}, 0));
-        Value start = arith::MulIOp::create(at, loc, block, constant(at, rowsOfBlock));
-        Value rank = arith::AddIOp::create(at, loc, start, bt[1]);
-        auto [batch, group] = splitGroup(at, ofAll);
-        Value firstChunk;
-        if (batch) {
-          firstChunk = arith::MulIOp::create(at, loc, batch, numChunks);
-          rank = arith::AddIOp::create(at, loc, rank, rowsBefore(at, group, batch));
-        }
-        // A chunk behind the last one ends before no place.
-        auto endsBefore = [&, group = group](OpBuilder &in, Value chunk) -> Value {
-          if (firstChunk)
-            chunk = arith::AddIOp::create(in, loc, firstChunk, chunk);
-          Value end = loadIndex(in, upTo, {group, chunk}, std::numeric_limits<int32_t>::max());
-          return arith::CmpIOp::create(in, loc, CmpIPredicate::sle, end, rank);
-        };
-        Value number;
-        if (chunks > fewElements)
-          number = countLeading(at, static_cast<int64_t>(chunks), endsBefore);
-        else
-          number = count(at, "q", numChunks, [&](OpBuilder &in, ValueRange q) -> Value {
-            return arith::SelectOp::create(in, loc, endsBefore(in, q[0]), constant(in, 1),
-                                           constant(in, 0));
-          });
-        if (firstChunk) {
-          Value isOfBatch = arith::CmpIOp::create(at, loc, CmpIPredicate::slt, number, numChunks);
-          number = arith::AddIOp::create(at, loc, firstChunk, number);
-          number = arith::SelectOp::create(at, loc, isOfBatch, number, allOf(at, numChunks));
-        }
-        return word(at, number);
-      });
+  order.place =
+      define(".place", {"q", "j"}, {allOf(builder, numChunks), chunkSize}, builder.getI32Type(),
+             [&](OpBuilder &at, ValueRange qj) -> Value {
+               Value own = divide(at, loadIndex(at, entry, qj), rowsOfChunk), group = own;
+               Value before = arith::SubIOp::create(at, loc, loadIndex(at, upTo, {own, qj[0]}, 0),
+                                                    loadIndex(at, inChunk, {own, qj[0]}, 0));
+               if (Value batch = batchOfChunk(at, qj[0])) {
+                 before = arith::SubIOp::create(at, loc, before, rowsBefore(at, own, batch));
+                 batch = arith::MulIOp::create(at, loc, batch, numGroups);
+                 group = arith::AddIOp::create(at, loc, batch, own);
+               }
+               Value start = arith::MulIOp::create(at, loc, loadIndex(at, order.first, {group}, 0),
+                                                   constant(at, rowsOfBlock));
+               Value place = arith::AddIOp::create(at, loc, start, before);
+               place = arith::AddIOp::create(at, loc, place, loadIndex(at, rank, qj));
+               Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::slt, own, numGroups);
+               return word(at, arith::SelectOp::create(at, loc, isRow, place, constant(at, -1)));
+             });
 }
 
 /// Stores the row of each place.
 void RowSorter::storeRows(RowOrder &order) {
-  Value chunks = storeChunksOfPlaces(order);
+  const double chunks = guessSize(kernel, numChunks);
+  auto rowOf = [&](OpBuilder &at, ValueRange bt) -> Value {
+    Value ofAll = loadIndex(at, order.blockGroup, {bt[0]});
+    Value block = arith::SubIOp::create(at, loc, bt[0], loadIndex(at, order.first, {ofAll}, 0));
+    Value start = arith::MulIOp::create(at, loc, block, constant(at, rowsOfBlock));
+    Value number = arith::AddIOp::create(at, loc, start, bt[1]);
+    auto [batch, group] = splitGroup(at, ofAll);
+    Value firstChunk;
+    if (batch) {
+      firstChunk = arith::MulIOp::create(at, loc, batch, numChunks);
+      number = arith::AddIOp::create(at, loc, number, rowsBefore(at, group, batch));
+    }
+    auto chunkOf = [&](OpBuilder &in, Value chunk) -> Value {
+      return firstChunk ? Value(arith::AddIOp::create(in, loc, firstChunk, chunk)) : chunk;
+    };
+    // A chunk behind the last one ends before no place.
+    auto endsBefore = [&, group = group](OpBuilder &in, Value chunk) -> Value {
+      Value end =
+          loadIndex(in, upTo, {group, chunkOf(in, chunk)}, std::numeric_limits<int32_t>::max());
+      return arith::CmpIOp::create(in, loc, CmpIPredicate::sle, end, number);
+    };
+    Value chunk = chunks > fewElements
+                      ? countLeading(at, static_cast<int64_t>(chunks), endsBefore)
+                      : count(at, "q", numChunks, [&](OpBuilder &in, ValueRange q) -> Value {
+                          return arith::SelectOp::create(in, loc, endsBefore(in, q[0]),
+                                                         constant(in, 1), constant(in, 0));
+                        });
+    Value isRow = arith::CmpIOp::create(at, loc, CmpIPredicate::slt, chunk, numChunks);
+    Value ofAllChunks = chunkOf(at, chunk);
+    Value before = arith::SubIOp::create(at, loc, loadIndex(at, upTo, {group, ofAllChunks}, 0),
+                                         loadIndex(at, inChunk, {group, ofAllChunks}, 0));
+    Value inRun = arith::SubIOp::create(at, loc, number, before);
+    Value own = remainder(at, loadIndex(at, run, {ofAllChunks, inRun}, 0), rowsOfChunk);
+    Value row = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
+    row = arith::AddIOp::create(at, loc, row, own);
+    if (batch)
+      row = arith::AddIOp::create(at, loc,
+                                  arith::MulIOp::create(at, loc, batch, numRows).getResult(), row);
+    return word(at, arith::SelectOp::create(at, loc, isRow, row, constant(at, -1)));
+  };
   order.blockRow =
-      define(".row", {"b", "t"}, {order.numBlocks, blockSize}, builder.getI32Type(),
-             [&](OpBuilder &at, ValueRange bt) -> Value {
-               Value first = arith::MulIOp::create(at, loc, bt[0], constant(at, rowsOfBlock));
-               Value own = arith::AddIOp::create(at, loc, first, bt[1]);
-               Value chunk = loadIndex(at, chunks, bt);
-               Value found = count(at, "p", chunkSize, [&](OpBuilder &in, ValueRange p) {
-                 Value next = arith::AddIOp::create(in, loc, p[0], constant(in, 1));
-                 return where(in, loc, CmpIPredicate::eq,
-                              loadIndex(in, order.place, {chunk, p[0]}, -1), own, next);
-               });
-               Value before;
-               if (Value batch = batchOfChunk(at, chunk)) {
-                 chunk = FloorModOp::create(at, loc, chunk.getType(), chunk, numChunks);
-                 before = arith::MulIOp::create(at, loc, batch, numRows);
-               }
-               Value start = arith::MulIOp::create(at, loc, chunk, constant(at, rowsOfChunk));
-               if (before)
-                 start = arith::AddIOp::create(at, loc, start, before);
-               Value row = arith::AddIOp::create(at, loc, start, found);
-               row = arith::SubIOp::create(at, loc, row, constant(at, 1));
-               Value isRow =
-                   arith::CmpIOp::create(at, loc, CmpIPredicate::sgt, found, constant(at, 0));
-               return word(at, arith::SelectOp::create(at, loc, isRow, row, constant(at, -1)));
-             });
+      define(".row", {"b", "t"}, {order.numBlocks, blockSize}, builder.getI32Type(), rowOf);
 }
 
 RowOrder RowSorter::sort(Value numBatches, Value rows, Value groups, int64_t ofBlock,
@@ -356,10 +348,12 @@ RowOrder RowSorter::sort(Value numBatches, Value rows, Value groups, int64_t ofB
   Value raised = arith::AddIOp::create(builder, loc, numRows, constant(builder, rowsOfChunk - 1));
   numChunks = divide(builder, raised, rowsOfChunk);
   RowOrder order;
-  order.numBlocks =
-      arith::AddIOp::create(builder, loc, divide(builder, allOf(builder, numRows), rowsOfBlock),
-                            allOf(builder, numGroups));
-  storeGroups(groupOf);
+  order.numBlocks = divide(builder, allOf(builder, numRows), rowsOfBlock);
+  if (rowsOfBlock > 1)
+    order.numBlocks =
+        arith::AddIOp::create(builder, loc, order.numBlocks, allOf(builder, numGroups));
+  storeRuns(groupOf);
+  storeCounts();
   storeBlocks(order);
   storePlaces(order);
   storeRows(order);

@@ -71,7 +71,8 @@ public:
   static double timeOf(double batches, double rows, double groups, int64_t rowsOfBlock);
 
 private:
-  void storeGroups(GroupOf groupOf);
+  void storeRuns(GroupOf groupOf);
+  void storeCounts();
   mlir::Value allOf(mlir::OpBuilder &at, mlir::Value ofBatch);
   mlir::Value rowsBefore(mlir::OpBuilder &at, mlir::Value group, mlir::Value batch);
   std::pair<mlir::Value, mlir::Value> splitGroup(mlir::OpBuilder &at, mlir::Value group);
@@ -79,15 +80,16 @@ private:
   void storeBlocks(RowOrder &order);
   void storePlaces(RowOrder &order);
   void storeRows(RowOrder &order);
-  mlir::Value storeChunksOfPlaces(const RowOrder &order);
 
   KernelOp kernel;
   int64_t rowsOfBlock = 0;
   /// Numbers at the level of the kernel. Those of rows, groups and chunks are of one batch.
   mlir::Value batches, numRows, numGroups, numChunks, chunkSize, blockSize;
-  mlir::Value entry; ///< [chunk, row of the chunk] the row's group, or -1 behind the last row
-  /// [group of the batch, chunk of all] the group's rows in the chunk, and in all chunks up to its
-  /// end
+  /// [chunk, row of the chunk] the row's group and its place in the chunk, and the number of
+  /// smaller ones; [chunk, rank] the same, sorted.
+  mlir::Value entry, rank, run;
+  /// [group of the batch, chunk of all] the chunk's rows up to the end of the group, and the
+  /// group's rows up to the end of the chunk.
   mlir::Value inChunk, upTo;
 };
 

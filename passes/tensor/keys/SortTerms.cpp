@@ -10,6 +10,8 @@
 // 2. The elements are sorted by their key into blocks of 128 (RowOrder.cpp).
 // 3. A compute op reduces each block, in the order of the elements. The reduction goes over the
 //    blocks of its index (KeyedBlocks.cpp).
+//    Most keys may have no element. Elements then are blocks of their own, and a compute op reduces
+//    the elements of each key at the first of them.
 // 4. Sums of products of two factors with columns of their own are matrix products, such as the
 //    gradient of experts. Their factors are stored in the order of the keys, and the sum goes over
 //    the places of its index (KeyedProducts.cpp).
@@ -58,6 +60,22 @@ static std::vector<KeyedReduction> findReductions(KernelOp kernel, ComputeOp com
   return found;
 }
 
+/// The elements of a block: one if blocks would be filled to a quarter at most.
+int64_t TermSorting::blockSizeOf(ArrayRef<KeyedReduction> all) {
+  const RowKey &key = all.front().key;
+  double elements = 1, groups = guessSize(kernel, key.numKeys) + 1;
+  for (auto [n, extent] : llvm::enumerate(key.extents)) {
+    elements *= guessSize(kernel, extent);
+    groups *= n < key.numBatches ? guessSize(kernel, extent) : 1;
+  }
+  constexpr double mostEmpty = 3;
+  bool isOne = groups * termsOfBlock > mostEmpty * elements &&
+               llvm::all_of(all, [](const KeyedReduction &keyed) {
+                 return keyed.others.empty() && !getKeyedFactors(keyed);
+               });
+  return isOne ? 1 : termsOfBlock;
+}
+
 /// The times of a matrix product: of `products` products, and of sorted factors.
 std::pair<double, double> TermSorting::timesOfProduct(const KeyedReduction &keyed, double products,
                                                       double places, double columns) {
@@ -89,12 +107,16 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
   for (auto [n, extent] : llvm::enumerate(key.extents))
     (n < key.numBatches ? batches : ofBatch) *= guessSize(kernel, extent);
   const double terms = batches * ofBatch, keys = guessSize(kernel, key.numKeys);
-  const double places = (std::floor(terms / termsOfBlock) + batches * (keys + 1)) * termsOfBlock;
-  if (places > std::numeric_limits<int32_t>::max())
+  const int64_t ofBlock = blockSizeOf(all);
+  const double places =
+      ofBlock == 1 ? terms
+                   : (std::floor(terms / termsOfBlock) + batches * (keys + 1)) * termsOfBlock;
+  constexpr double most = std::numeric_limits<int32_t>::max();
+  if (places > most || (keys + 2) * rowsOfChunk > most)
     return false;
   double plain = 0, sorted = 0;
-  if (!orders.contains(key, termsOfBlock))
-    sorted += RowSorter::timeOf(batches, ofBatch, keys + 1, termsOfBlock);
+  if (!orders.contains(key, ofBlock))
+    sorted += RowSorter::timeOf(batches, ofBatch, keys + 1, ofBlock);
   for (const KeyedReduction &keyed : all) {
     double columns = 1, rest = 1;
     for (unsigned p : keyed.columns)
@@ -117,15 +139,21 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
   return sorted < plain;
 }
 
-void TermSorting::rewrite(const KeyedReduction &keyed, unsigned number) {
-  note(keyed.reduce, passName, Verdict::Derived,
-       "elements of the " + describe(keyed.reduce) + " are sorted by their key, into blocks of " +
-           Twine(termsOfBlock));
-  const std::string suffix = "." + (number == 0 ? std::string() : std::to_string(number));
-  order = orders.get(keyed.key, termsOfBlock);
-  ReduceOp reduce = keyed.reduce;
-  reduce.getResult(0).replaceAllUsesWith(getKeyedFactors(keyed) ? multiply(keyed, suffix)
-                                                                : reduceAll(keyed, suffix));
+void TermSorting::rewrite(ArrayRef<KeyedReduction> all, unsigned number) {
+  const int64_t ofBlock = blockSizeOf(all);
+  order = orders.get(all.front().key, ofBlock);
+  for (const KeyedReduction &keyed : all) {
+    note(keyed.reduce, passName, Verdict::Derived,
+         "elements of the " + describe(keyed.reduce) + " are sorted by their key, " +
+             (ofBlock == 1 ? Twine("of which most have none")
+                           : Twine("into blocks of ") + Twine(ofBlock)));
+    const std::string suffix = "." + (number == 0 ? std::string() : std::to_string(number));
+    ReduceOp reduce = keyed.reduce;
+    reduce.getResult(0).replaceAllUsesWith(ofBlock == 1             ? reduceRuns(keyed, suffix)
+                                           : getKeyedFactors(keyed) ? multiply(keyed, suffix)
+                                                                    : reduceAll(keyed, suffix));
+    ++number;
+  }
 }
 
 unsigned tk::sortTerms(KernelOp kernel, RowOrders &orders) {
@@ -147,13 +175,13 @@ unsigned tk::sortTerms(KernelOp kernel, RowOrders &orders) {
         }
         (isSame && equality.equal(keyed.key.key, some[0].key.key) ? some : others).push_back(keyed);
       }
-      if (sorting.pays(some))
-        for (const KeyedReduction &keyed : some) {
-          sorting.rewrite(keyed, number++);
-          ++numSorted;
-        }
+      if (sorting.pays(some)) {
+        sorting.rewrite(some, number);
+        number += some.size();
+      }
       all = others;
     }
+    numSorted += number;
     if (number > 0)
       eraseDead(compute);
   }

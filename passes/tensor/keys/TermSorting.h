@@ -20,10 +20,12 @@ public:
 
   /// Whether the reductions of sorted elements take less time. All of `all` have one key.
   bool pays(llvm::ArrayRef<KeyedReduction> all);
-  /// Sorts the elements of one. `number` tells it from others of the compute op.
-  void rewrite(const KeyedReduction &keyed, unsigned number);
+  /// Sorts the elements of `all`, which have one key. `number` tells the first one from others of
+  /// the compute op.
+  void rewrite(llvm::ArrayRef<KeyedReduction> all, unsigned number);
 
 private:
+  int64_t blockSizeOf(llvm::ArrayRef<KeyedReduction> all);
   std::pair<double, double> timesOfProduct(const KeyedReduction &keyed, double products,
                                            double places, double columns);
   mlir::Value copyElement(mlir::OpBuilder &at, const KeyedReduction &keyed, mlir::Value element,
@@ -38,6 +40,7 @@ private:
   mlir::Value storeBlocks(const KeyedReduction &keyed, llvm::StringRef suffix, mlir::Type type,
                           ReduceKind kind, bool isPresent);
   mlir::Value reduceBlocks(const KeyedReduction &keyed, mlir::Value blocks, ReduceKind kind);
+  mlir::Value reduceRuns(const KeyedReduction &keyed, llvm::StringRef suffix);
   mlir::Value selectNan(const KeyedReduction &keyed, mlir::Value total, llvm::StringRef suffix);
 
   // Matrix products (KeyedProducts.cpp).

@@ -16,7 +16,7 @@
 //    by bit.
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
-// (SortRows.cpp, SortTerms.cpp).
+// (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -36,6 +36,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/keys/CountByDigits.h"
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
@@ -158,6 +159,12 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     };
     run("rows", sortRows);
     run("segments", sortTerms);
+    for (RowOrders &own : orders)
+      own.eraseUnused();
+    patterns.run("counts", [&] {
+      for (KernelOp kernel : kernels)
+        numSplit += countByDigits(kernel);
+    });
   }
 
   void runOnOperation() override {
