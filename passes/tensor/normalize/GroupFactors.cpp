@@ -8,8 +8,12 @@
 //     =>
 //   %s = tk.reduce [sum] ["k"] {mulf (mulf %x[m, k], %p[m, k]), %w[k, n]}
 //
-// 1. Take the element of the sum apart into f32 factors. The pattern declines if the element is the
-//    product of two such operands as it is, or if the sum is exact.
+//   %s = tk.reduce [sum] ["k"] {divf (mulf %x[m, k], %w[k, n]), %d[k]}
+//     =>
+//   %s = tk.reduce [sum] ["k"] {mulf (divf %x[m, k], %d[k]), %w[k, n]}
+//
+// 1. Take the element of the sum apart into f32 factors and divisors. The pattern declines if the
+//    element is the product of two such operands as it is, or if the sum is exact.
 // 2. Two factors are seeds if each has an index that the other one lacks. The seeds with the most
 //    indices are taken.
 // 3. The pattern declines if a product of the same tensors stands at another place of the kernel,
@@ -18,6 +22,10 @@
 //    which would differ in the last bits (passes/analysis/ValueCopies.h).
 // 4. A factor with an index that one seed has alone joins that seed. All others join the first
 //    operand. The pattern declines if a factor has such indices of both.
+// 5. An operand is divided by its divisors one by one, after its factors are multiplied. The
+// product
+//    of divisors could be 0 or infinite. The pattern declines if an operand has divisors alone: a
+//    reciprocal of f32 has fewer bits from 2^126 on.
 //
 // The frontend groups the factors of sums with operands of 16 or 8 bits, and rounds the operands.
 //
@@ -42,6 +50,7 @@ using Indices = llvm::SmallDenseSet<Value, 4>;
 struct Factor {
   Value value;
   Indices indices; ///< from outside of the sum
+  bool divides;    ///< a divisor of the element
 };
 } // namespace
 
@@ -54,16 +63,18 @@ static Indices outerIndices(ReduceOp reduce, Value value) {
   return indices;
 }
 
-/// Appends the factors of `value`, in `reduce`, and the products that they are taken from.
+/// Appends the factors and divisors of `value`, in `reduce`, and the operations that they are taken
+/// from. `divides`: the element is divided by `value`.
 static void collectFactors(ReduceOp reduce, Value value, SmallVectorImpl<Factor> &factors,
-                           SmallVectorImpl<Operation *> &products) {
-  auto multiply = value.getDefiningOp<arith::MulFOp>();
-  if (multiply && multiply->getBlock() == reduce.getBlock()) {
-    products.push_back(multiply);
-    collectFactors(reduce, multiply.getLhs(), factors, products);
-    return collectFactors(reduce, multiply.getRhs(), factors, products);
+                           SmallVectorImpl<Operation *> &products, bool divides = false) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op) && op->getBlock() == reduce.getBlock()) {
+    products.push_back(op);
+    collectFactors(reduce, op->getOperand(0), factors, products, divides);
+    return collectFactors(reduce, op->getOperand(1), factors, products,
+                          divides != isa<arith::DivFOp>(op));
   }
-  factors.push_back({value, outerIndices(reduce, value)});
+  factors.push_back({value, outerIndices(reduce, value), divides});
 }
 
 /// The tensors that a product is computed from, in the order of their addresses, as often as they
@@ -86,7 +97,7 @@ static SmallVector<void *> tensorsOf(Value product) {
 static bool isTermOfSum(Operation *product) {
   while (llvm::hasSingleElement(product->getUsers())) {
     Operation *user = *product->user_begin();
-    if (isa<arith::MulFOp>(user)) {
+    if (isa<arith::MulFOp, arith::DivFOp>(user)) {
       product = user;
       continue;
     }
@@ -104,9 +115,10 @@ static bool standElsewhere(ReduceOp reduce, ArrayRef<Operation *> products) {
   for (Operation *product : products)
     tensors.push_back(tensorsOf(product->getResult(0)));
   return reduce->getParentOfType<KernelOp>()
-      ->walk([&](arith::MulFOp other) {
-        return !reduce->isAncestor(other) && !isTermOfSum(other) &&
-                       llvm::is_contained(tensors, tensorsOf(other))
+      ->walk([&](Operation *other) {
+        return isa<arith::MulFOp, arith::DivFOp>(other) && !reduce->isAncestor(other) &&
+                       !isTermOfSum(other) &&
+                       llvm::is_contained(tensors, tensorsOf(other->getResult(0)))
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -141,18 +153,37 @@ static std::optional<std::pair<size_t, size_t>> findSeeds(ArrayRef<Factor> facto
   return best;
 }
 
+/// True if `term` is the product of two values, each with an index that the other one lacks.
+static bool hasTwoOperands(ReduceOp reduce, Value term) {
+  auto whole = term.getDefiningOp<arith::MulFOp>();
+  if (!whole)
+    return false;
+  const Indices left = outerIndices(reduce, whole.getLhs()),
+                right = outerIndices(reduce, whole.getRhs());
+  return !without(left, right).empty() && !without(right, left).empty();
+}
+
+/// The product of `factors`, divided by those of them that divide.
+static Value createOperand(OpBuilder &builder, Location loc, ArrayRef<Factor> factors) {
+  Value operand;
+  for (const Factor &factor : factors)
+    if (!factor.divides)
+      operand = operand ? Value(arith::MulFOp::create(builder, loc, operand, factor.value))
+                        : factor.value;
+  for (const Factor &factor : factors)
+    if (factor.divides)
+      operand = arith::DivFOp::create(builder, loc, operand, factor.value);
+  return operand;
+}
+
 bool tk::groupFactors(ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getNumAccumulators() != 1 ||
       reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() == Precision::Exact)
     return false;
   YieldOp yield = reduce.getYield();
   Value term = yield.getValues()[0];
-  auto whole = term.getDefiningOp<arith::MulFOp>();
-  if (!whole || !term.getType().isF32())
-    return false;
-  const Indices left = outerIndices(reduce, whole.getLhs()),
-                right = outerIndices(reduce, whole.getRhs());
-  if (!without(left, right).empty() && !without(right, left).empty())
+  if (!isa_and_nonnull<arith::MulFOp, arith::DivFOp>(term.getDefiningOp()) ||
+      !term.getType().isF32() || hasTwoOperands(reduce, term))
     return false;
   SmallVector<Factor> factors;
   SmallVector<Operation *> products;
@@ -164,22 +195,20 @@ bool tk::groupFactors(ReduceOp reduce) {
     return false;
   const Indices ofFirst = without(factors[seeds->first].indices, factors[seeds->second].indices),
                 ofSecond = without(factors[seeds->second].indices, factors[seeds->first].indices);
-  OpBuilder builder(yield);
-  SmallVector<Value> sides[2];
+  SmallVector<Factor> sides[2];
   for (const Factor &factor : factors) {
     const bool isFirst = meets(factor.indices, ofFirst), isSecond = meets(factor.indices, ofSecond);
     if (isFirst && isSecond)
       return false;
-    sides[isSecond].push_back(factor.value);
+    sides[isSecond].push_back(factor);
   }
-  Value operands[2];
-  for (unsigned side : {0U, 1U})
-    for (Value value : sides[side])
-      operands[side] =
-          operands[side]
-              ? Value(arith::MulFOp::create(builder, term.getLoc(), operands[side], value))
-              : value;
-  Value product = arith::MulFOp::create(builder, term.getLoc(), operands[0], operands[1]);
+  for (ArrayRef<Factor> side : sides)
+    if (llvm::all_of(side, [](const Factor &factor) { return factor.divides; }))
+      return false;
+  OpBuilder builder(yield);
+  Value left = createOperand(builder, term.getLoc(), sides[0]);
+  Value right = createOperand(builder, term.getLoc(), sides[1]);
+  Value product = arith::MulFOp::create(builder, term.getLoc(), left, right);
   note(reduce, passName, Verdict::Derived,
        "the factors of the " + describe(reduce) +
            " are multiplied in the order that makes two "

@@ -8,6 +8,8 @@
 //   %f = tk.compute ["i", "k"] {mulf a[i, k], p[i, k]}
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {mulf f[i, k], b[k, j]}}
 //
+// Likewise of several sums in one loop, which do not need each other.
+//
 // The rewrite declines if CUDA cores take less time than the contraction by parts and the stores
 // (SignificandCost.cpp). It declines if an operand is in 16 bits, is computed from reductions, or
 // is not over indices of the compute op and of the sum alone.
@@ -26,16 +28,21 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-significands";
 
-/// The product in f32 whose sum `reduce` is, over all of an extent; null if it is something else.
-static arith::MulFOp productOf(ReduceOp reduce, ComputeOp compute) {
-  if (reduce.isOnline() || reduce.getNumAccumulators() != 1 || reduce.getNumIndices() != 1 ||
-      reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() != Precision::Default ||
+/// The products in f32 whose sums `reduce` is, over all of an extent; none if it is something else.
+static SmallVector<arith::MulFOp> productsOf(ReduceOp reduce, ComputeOp compute) {
+  if (reduce.getNumIndices() != 1 || reduce.getPrecision() != Precision::Default ||
       wholeExtent(reduce, 0, compute) != reduce.getUpper()[0])
     return {};
-  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
-  return product && product.getType().isF32() && product.getLhs() != product.getRhs()
-             ? product
-             : arith::MulFOp();
+  SmallVector<arith::MulFOp> products;
+  for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues())) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (!product || !product.getType().isF32() || product.getLhs() == product.getRhs() ||
+        product->getBlock() != reduce.getBlock() || reduce.getKind(n) != ReduceKind::Sum ||
+        (reduce.isOnline() && !reduce.standsAlone(n)))
+      return {};
+    products.push_back(product);
+  }
+  return products;
 }
 
 /// Is `load` of an f32 tensor at bare indices?
@@ -44,33 +51,46 @@ static bool isPlain(LoadOp load) {
          llvm::all_of(load.getIndices(), llvm::IsaPred<BlockArgument>);
 }
 
+/// The computed operands of `products`, each once; nothing if an operand cannot be stored.
+static std::optional<SmallVector<ComputedFactor>>
+computedOperands(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
+                 ArrayRef<arith::MulFOp> products) {
+  SmallVector<ComputedFactor> factors;
+  llvm::SmallPtrSet<Value, 4> known;
+  for (arith::MulFOp product : products)
+    for (Value operand : product->getOperands()) {
+      if (isPlain(operand.getDefiningOp<LoadOp>()) || !known.insert(operand).second)
+        continue;
+      // Matrix units multiply operands of 16 bits as they are.
+      if (!withoutExtension(operand).getType().isF32() || !getElementsOf(operand))
+        return std::nullopt;
+      factors.emplace_back(kernel, compute, ReduceOp(), reduce, operand);
+      if (!factors.back().read() || !factors.back().hasBareIndices())
+        return std::nullopt;
+    }
+  return factors;
+}
+
 void tk::storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors) {
   SignificandCost cost{kernel, compute, processors};
   bool stored = false;
   for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
-    arith::MulFOp product = productOf(reduce, compute);
-    if (!product)
+    const SmallVector<arith::MulFOp> products = productsOf(reduce, compute);
+    auto factors = computedOperands(kernel, compute, reduce, products);
+    if (!factors || factors->empty())
       continue;
-    SmallVector<ComputedFactor> factors;
     double bytes = 0;
-    const bool areOperands = llvm::all_of(product->getOperands(), [&](Value operand) {
-      if (isPlain(operand.getDefiningOp<LoadOp>()))
-        return true;
-      // Matrix units multiply operands of 16 bits as they are.
-      if (!withoutExtension(operand).getType().isF32() || !getElementsOf(operand))
-        return false;
-      factors.emplace_back(kernel, compute, ReduceOp(), reduce, operand);
-      if (!factors.back().read() || !factors.back().hasBareIndices())
-        return false;
-      bytes += factors.back().bytes();
-      return true;
-    });
-    if (!areOperands || factors.empty() ||
-        !cost.paysStored(reduce, product.getLhs(), product.getRhs(), bytes))
+    for (ComputedFactor &factor : *factors)
+      bytes += factor.bytes();
+    // Each product makes up for its share of the stored operands.
+    const double share = bytes / static_cast<double>(products.size());
+    if (!llvm::all_of(products, [&](arith::MulFOp product) {
+          return cost.paysStored(reduce, product.getLhs(), product.getRhs(), share);
+        }))
       continue;
     note(reduce, passName, Verdict::Derived,
          "computed operands of the " + describe(reduce) + " are stored by statements of their own");
-    for (auto [n, factor] : llvm::enumerate(factors))
+    for (auto [n, factor] : llvm::enumerate(*factors))
       factor.store(n == 0 ? ".factor" : ".other");
     stored = true;
   }
