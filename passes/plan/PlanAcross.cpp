@@ -331,12 +331,14 @@ int64_t Planner::planAcross(Operation *op) {
   int64_t bits = areAlone ? vectorBits : bitsOfTerms;
   int64_t width =
       areAlone ? shape.narrowestBits : std::max<int64_t>(shape.narrowestBits, leastBits);
-  int64_t terms = threadsAcross * bits / width / columnsAcross;
+  set(across, fit(across, columnsAcross));
+  // Of fewer columns a block takes more terms at a time: it waits for memory as rarely.
+  const int64_t columns = areAlone ? tileOf(across) : columnsAcross;
+  int64_t terms = threadsAcross * bits / width / columns;
   std::optional<int64_t> length = shape.upperOf(last);
   if (areAlone && reduction.getNumIndices() == 1 && shape.startsAtZero(last) && length &&
       *length <= accessesAcross * terms)
     terms *= accessesAcross;
-  set(across, fit(across, columnsAcross));
   set(last, fit(last, terms));
   return threadsAcross;
 }
