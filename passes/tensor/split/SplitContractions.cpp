@@ -12,8 +12,8 @@
 //    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
 //      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
 //      groups, each a product that is scaled, is cut between groups.
-//    * f32 and f64 operands for CUDA cores or mma.sync: as many parts as keep the multiprocessors
-//      busy with the best tile (CoreTiles.h), at most 64.
+//    * f32 and f64 operands for CUDA cores or mma.sync, loaded or computed: as many parts as keep
+//      the multiprocessors busy with the best tile (CoreTiles.h), at most 64.
 //    * `split k = n` in a schedule block: n parts, at most 64.
 // 3. A new compute op with the part as its first index computes the parts in the type of the sum.
 //    All parts have one length, a multiple of a tile's K. Padded loads give zeros past the end.
@@ -153,16 +153,38 @@ static bool areAlong(Operation *product, Value k) {
   });
 }
 
-/// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded?
+/// Is `factor` computed in f32 or f64 from what is loaded, some of it along the sum?
+static bool isComputedWide(ReduceOp reduce, Value factor) {
+  std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+  return loads && withoutExtension(factor).getType() == factor.getType() &&
+         isWideProduct(factor.getType(), getSumPrecision(reduce)) &&
+         llvm::all_of(*loads, [](LoadOp load) { return !load.getPad(); }) &&
+         llvm::any_of(*loads, [&](LoadOp load) {
+           return load->getBlock() == reduce.getBlock() &&
+                  llvm::is_contained(load.getIndices(), reduce.getIndex(0));
+         });
+}
+
+/// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded or
+/// computed?
 static bool areWide(ReduceOp reduce, Operation *product) {
-  if (!isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()))
+  return isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()) &&
+         llvm::all_of(product->getOperands(),
+                      [&](Value factor) { return isComputedWide(reduce, factor); });
+}
+
+/// Does `reduce` sum products of two computed values, one over the rows and one over the columns of
+/// `compute`? CUDA cores multiply them in tiles.
+static bool isComputedProduct(ComputeOp compute, ReduceOp reduce) {
+  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+  if (!product || compute.getNumIndices() < 2 || !areWide(reduce, product))
     return false;
-  return llvm::all_of(product->getOperands(), [&](Value factor) {
-    auto load = factor.getDefiningOp<LoadOp>();
-    return load && load->getBlock() == reduce.getBlock() &&
-           llvm::is_contained(load.getIndices(), reduce.getIndex(0)) &&
-           isWideProduct(load.getType(), getSumPrecision(reduce));
-  });
+  const unsigned last = compute.getNumIndices() - 1;
+  Dependence onRow({compute.getIndex(last - 1)}), onColumn({compute.getIndex(last)});
+  Value left = product.getLhs(), right = product.getRhs();
+  if (onRow.on(right))
+    std::swap(left, right);
+  return onRow.on(left) && onColumn.on(right) && !onRow.on(right) && !onColumn.on(left);
 }
 
 /// Are both factors loaded with 16 bits, from rows that can be read in parts, if not in bulk?
@@ -249,7 +271,7 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
       reduce->getBlock() != compute.getBlock())
     return false;
   return findGroup(compute, reduce) ||
-         (isMatrixProduct(reduce) &&
+         ((isMatrixProduct(reduce) || isComputedProduct(compute, reduce)) &&
           classifyFactors(compute->getParentOfType<KernelOp>(), reduce) != Factors::Unfit);
 }
 
