@@ -40,8 +40,12 @@ static const PassRow fuseRows[] = {
 };
 
 static const PatternRow parallelizePatterns[] = {
+    {"masked-operands", "tk-mask-operands", "splitting", "",
+     "Contractions are final: a masked operand is stored by itself from here on."},
     {"f32-emulation", "tk-split-significands", "emulation", "",
      "Contractions are final, and fusion would inline the stored bf16 parts again."},
+    {"packed-operands", "tk-pack-operands", "splitting", "",
+     "The sums that are no contractions are known."},
     {"split-k", "tk-split-contractions", "splitting", "",
      "Everything is merged: the number of tiles of a contraction is known."},
     {"split-softmax", "tk-split-chains", "splitting", "",

@@ -46,12 +46,15 @@ struct Splitter {
 } // namespace
 
 bool tk::isZeroOfZeros(PairTerm &pair) {
+  return isZeroOfZeros({pair.a.getResult(), pair.b.getResult()}, pair.body.getArrayRef());
+}
+
+bool tk::isZeroOfZeros(ArrayRef<Value> elements, ArrayRef<Operation *> body) {
   llvm::DenseMap<Value, Attribute> known;
-  Builder builder(pair.a.getContext());
-  for (Value element : {pair.a.getResult(), pair.b.getResult()})
-    known[element] = builder.getZeroAttr(element.getType());
+  for (Value element : elements)
+    known[element] = Builder(element.getContext()).getZeroAttr(element.getType());
   Attribute last;
-  for (Operation *op : pair.body) {
+  for (Operation *op : body) {
     auto operands =
         llvm::map_to_vector(op->getOperands(), [&](Value v) { return known.lookup(v); });
     // Folding may change the operation that it is asked of.

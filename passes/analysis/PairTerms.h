@@ -22,6 +22,8 @@ struct PairTerm {
 
 /// Is the term of two zeros known to be 0? Then zeros may stand where there are no terms of a sum.
 bool isZeroOfZeros(PairTerm &pair);
+/// The same of what `body` computes, in order, of `elements`.
+bool isZeroOfZeros(llvm::ArrayRef<mlir::Value> elements, llvm::ArrayRef<mlir::Operation *> body);
 
 /// `term`, which is over `m`, `n` and `k`, as a function of two loaded values, both over `k`, of
 /// which one is not over `n` and the other not over `m`; whatever else it needs is over none of

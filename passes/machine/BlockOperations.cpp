@@ -6,6 +6,11 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
 using namespace mlir;
 
 namespace tk {
@@ -61,6 +66,41 @@ static bool isFragment(gpu::LayoutAttr layout) {
          is(lanes[4], 0, 4) && is(registers[0], 1, 1) && is(registers[1], 0, 8);
 }
 
+/// Is `op` part of the instruction of its only user: the product of a multiply-add, or a sign?
+static bool isWithinUser(Operation *op) {
+  if (!op->hasOneUse())
+    return false;
+  Operation *user = *op->user_begin();
+  if (isa<arith::MulFOp>(op))
+    return isa<arith::AddFOp, arith::SubFOp>(user);
+  return isa<math::AbsFOp, arith::NegFOp>(op) &&
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(user);
+}
+
+/// What the element of a pairwise contraction costs a thread. A thread computes what depends on a
+/// row or a column alone once for all of its elements of that row or column.
+static ElementCost costOfPair(gpu::DotOp dot) {
+  ElementCost each;
+  gpu::LayoutAttr layout = gpu::getLayout(dot.getType());
+  const double own = layout ? std::sqrt(double(layout.getNumRegisters())) : 1;
+  Block &body = dot.getTerm().front().front();
+  llvm::DenseMap<Value, unsigned> sides = {{body.getArgument(0), 1}, {body.getArgument(1), 2}};
+  for (Operation &inner : body) {
+    unsigned side = 0;
+    for (Value operand : inner.getOperands())
+      side |= operand == body.getArgument(2) ? 3 : sides.lookup(operand);
+    if (inner.getNumResults() == 1)
+      sides[inner.getResult(0)] = side;
+    if (isWithinUser(&inner))
+      continue;
+    const ElementCost cost = elementCost(&inner);
+    const double times = side == 3 ? 1 : 1 / own;
+    each.instructions += cost.instructions * times;
+    each.special += cost.special * times;
+  }
+  return each;
+}
+
 bool BlockWalk::visitProduct(Operation *op, double times) {
   LaunchWork &work = counts.work;
   auto lengthOf = [](Type type) {
@@ -97,13 +137,7 @@ bool BlockWalk::visitProduct(Operation *op, double times) {
     return true;
   }
   const double onCores = countThreadElements(dot.getType()) * terms * times;
-  ElementCost each{1, 0, 0, 0};
-  if (dot.hasTerm())
-    for (Operation &inner : dot.getTerm().front().front()) {
-      ElementCost cost = elementCost(&inner);
-      each.instructions += cost.instructions;
-      each.special += cost.special;
-    }
+  const ElementCost each = dot.hasTerm() ? costOfPair(dot) : ElementCost{1, 0, 0, 0};
   const bool isDouble = getElementTypeOrSelf(dot.getType()).isF64();
   (isDouble ? work.doubles : work.instructions) += onCores * each.instructions;
   work.special += onCores * each.special;

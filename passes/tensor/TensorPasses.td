@@ -126,6 +126,24 @@ def ShareParts : Pass<"tk-share-parts", "::mlir::ModuleOp"> {
                               "Compute ops decomposed into work units">];
 }
 
+def MaskOperands : Pass<"tk-mask-operands", "::mlir::ModuleOp"> {
+  let summary = "Move a condition on one operand of a product into that operand, and compute "
+                "results that are NaN again";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [Option<"always", "always", "bool", "false",
+                        "Move conditions of sums of any size, even if that costs time">];
+  let statistics = [Statistic<"numSums", "sums", "Sums that become matrix products">];
+}
+
+def PackOperands : Pass<"tk-pack-operands", "::mlir::ModuleOp"> {
+  let summary = "Store the two values of a row or column of a pairwise contraction as one number "
+                "of 64 bits";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [Option<"always", "always", "bool", "false",
+                        "Pack operands of sums of any size, even if that costs time">];
+  let statistics = [Statistic<"numSums", "sums", "Sums whose operands are packed">];
+}
+
 def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
   let summary = "Compute f32 matrix products by bf16x3 decomposition on the matrix unit if that "
                 "is faster";
