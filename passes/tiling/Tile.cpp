@@ -121,13 +121,15 @@ std::optional<int64_t> evaluate(Value value) {
 }
 
 /// Writes out the pairs of parts that a step of a sum multiplies, whose numbers are then constants:
-/// a part that several pairs have is loaded once.
+/// a part that several pairs have is loaded once. The loop over the pairs stays if there is one
+/// step: it is the loop that is pipelined, and all parts together exceed shared memory.
 void unrollPairs(gpu::FuncOp func) {
   llvm::SetVector<scf::ForOp> loops; // several products may share one
   func.walk([&](gpu::DotOp dot) {
     auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
     std::optional<APInt> count = loop ? loop.getStaticTripCount() : std::nullopt;
-    if (dot.getPrecision() == Precision::Blocked && count && *count == countPairs)
+    if (dot.getPrecision() == Precision::Blocked && count && *count == countPairs &&
+        loop->getParentOfType<scf::ForOp>())
       loops.insert(loop);
   });
   for (scf::ForOp loop : loops)

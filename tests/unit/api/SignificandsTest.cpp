@@ -48,6 +48,11 @@ TEST_CASE("parts of normal numbers, in either order of the factors") {
   run_by_parts({along, {{"M", 128}, {"N", 128}, {"K", 192}}, {as_drawn, as_drawn}});
 }
 
+TEST_CASE("sums of one slice, whose loop is that over the pairs of parts") {
+  run_by_parts({product, {{"M", 256}, {"N", 256}, {"K", 128}}, {as_drawn, as_drawn}});
+  run_by_parts({along, {{"M", 136}, {"N", 264}, {"K", 115}}, {as_drawn, as_drawn}});
+}
+
 TEST_CASE("parts of tensors that end within tiles and slices") {
   run_by_parts({product, {{"M", 77}, {"N", 136}, {"K", 72}}, {as_drawn, as_drawn}});
   run_by_parts({along, {{"M", 65}, {"N", 130}, {"K", 40}}, {as_drawn, as_drawn}});
