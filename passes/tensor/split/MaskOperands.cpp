@@ -224,12 +224,13 @@ bool OperandMasking::pays(ComputeOp compute, ReduceOp reduce, const MaskedProduc
   for (const CoreTile &tile : coreTiles) {
     const double tiles =
         others * double(tile.count(static_cast<int64_t>(rows), static_cast<int64_t>(columns)));
-    onCores = std::min(onCores, tile.timeOf(static_cast<int64_t>(tiles),
-                                            static_cast<int64_t>(terms), processors));
+    onCores = std::min(
+        onCores, tile.timeOf(static_cast<int64_t>(tiles), static_cast<int64_t>(terms), processors));
   }
   // The results are stored, read, and stored again.
   constexpr double bytesOfResult = 3 * 4;
-  const double stored = product.isExact ? 0 : 2 * cost::launch + bytesOfResult * results * cost::byte;
+  const double stored =
+      product.isExact ? 0 : 2 * cost::launch + bytesOfResult * results * cost::byte;
   return results * terms * cost::termOfCountedTaps > onCores + stored;
 }
 
@@ -274,8 +275,8 @@ bool OperandMasking::run(ComputeOp compute, ReduceOp reduce) {
   OpBuilder builder(reduce);
   Value result = LoadOp::create(builder, loc, stored, compute.getBlock()->getArguments(), Value());
   Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, result, result);
-  Value end = arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0],
-                                      reduce.getLower()[0]);
+  Value end =
+      arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0], reduce.getLower()[0]);
   reduce.getUpperMutable()[0].set(end);
   builder.setInsertionPointAfter(reduce);
   auto chosen = arith::SelectOp::create(builder, loc, isNaN, reduce.getResult(0), result);

@@ -5,7 +5,8 @@
 // row or of a column become such functions of numbers of 64 bits. So do elements of values that are
 // computed from a row or a column alone:
 //
-//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {mulf s[k], (mulf d, d)}}    d = a[i, k] - b[k, j]
+//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {mulf s[k], (mulf d, d)}}    d = a[i, k] -
+//   b[k, j]
 //     =>
 //   %p = tk.compute ["i", "k"] {ori (extui (bitcast a[i, k])), (shli (extui (bitcast s[k])), 32)}
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {mulf (high p[i, k]), (mulf d, d)}}
@@ -116,9 +117,8 @@ bool Sides::add(Value value) {
     return true;
   }
   if (!op || op->getNumRegions() > 0 || op->getNumResults() != 1 ||
-      !op->hasTrait<OpTrait::Elementwise>() || !llvm::all_of(op->getOperands(), [&](Value operand) {
-        return add(operand);
-      }))
+      !op->hasTrait<OpTrait::Elementwise>() ||
+      !llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand); }))
     return false;
   body.insert(op);
   return true;

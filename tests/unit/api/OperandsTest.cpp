@@ -37,8 +37,7 @@ bool computes_again(mlir::ModuleOp module) {
 bool masks_both(mlir::ModuleOp module) {
   return module
       .walk([](ReduceOp reduce) {
-        auto product =
-            reduce.getYield().getValues()[0].getDefiningOp<mlir::arith::MulFOp>();
+        auto product = reduce.getYield().getValues()[0].getDefiningOp<mlir::arith::MulFOp>();
         return product && product.getLhs().getDefiningOp<mlir::arith::SelectOp>() &&
                        product.getRhs().getDefiningOp<mlir::arith::SelectOp>()
                    ? mlir::WalkResult::interrupt()
@@ -88,9 +87,7 @@ kernel weighted(x: f32[M, K], w: f32[K, N], s: f32[K]) -> (y: f32[M, N]) {
 
 TEST_CASE("a condition on the rows, and operands that are not finite") {
   for (double value : {1.0, not_a_number, infinity, -infinity}) {
-    run_masked({masked,
-                {{"M", 40}, {"N", 72}, {"K", 48}},
-                {as_drawn, with(value, 977), as_drawn}});
+    run_masked({masked, {{"M", 40}, {"N", 72}, {"K", 48}}, {as_drawn, with(value, 977), as_drawn}});
     run_masked({masked,
                 {{"M", 33}, {"N", 65}, {"K", 37}},
                 {with(value, 211), with(value, 977), as_drawn}});
@@ -98,21 +95,23 @@ TEST_CASE("a condition on the rows, and operands that are not finite") {
 }
 
 TEST_CASE("a condition that leaves all elements out, and sums without elements") {
-  auto outputs = run_masked({masked,
-                             {{"M", 32}, {"N", 64}, {"K", 16}},
-                             {as_drawn, with(not_a_number, 7), [](size_t, double) { return -1.0; }}});
+  auto outputs =
+      run_masked({masked,
+                  {{"M", 32}, {"N", 64}, {"K", 16}},
+                  {as_drawn, with(not_a_number, 7), [](size_t, double) { return -1.0; }}});
   for (std::byte byte : outputs.back().bytes)
     CHECK(byte == std::byte{0});
   run_masked({masked, {{"M", 32}, {"N", 64}, {"K", 0}}, {as_drawn, as_drawn, as_drawn}});
 }
 
 TEST_CASE("conditions on the columns, on both sides, and their opposites") {
-  run_masked({R"(
+  run_masked(
+      {R"(
 kernel columns(x: f32[M, K], w: f32[N, K], q: bf16[N, K], b: f32[N]) -> (y: f32[M, N]) {
   y[m, n] = relu(sum[k](if q[n, k] == 0.0 then 0.0 else x[m, k] * w[n, k]) + b[n])
 })",
-              {{"M", 40}, {"N", 64}, {"K", 32}},
-              {with(infinity, 301), as_drawn, [](size_t n, double) { return double(n % 3); }, as_drawn}});
+       {{"M", 40}, {"N", 64}, {"K", 32}},
+       {with(infinity, 301), as_drawn, [](size_t n, double) { return double(n % 3); }, as_drawn}});
   run_masked({R"(
 kernel both(x: f32[M, K], w: f32[K, N], p: f32[M, K], q: f32[K, N]) -> (y: f32[M, N]) {
   y[m, n] = sum[k](if p[m, k] > 0.0 and q[k, n] > 0.0 then x[m, k] * w[k, n] else 0.0)
@@ -148,7 +147,9 @@ kernel batched(x: f32[B, M, K], w: f32[B, K, N], p: f16[B, M, K]) -> (y: f32[B, 
 
 TEST_CASE("two values of a row or of a column in one number") {
   run_packed({weighted, {{"M", 40}, {"N", 64}, {"K", 48}}, {as_drawn, as_drawn, as_drawn}});
-  run_packed({weighted, {{"M", 64}, {"N", 40}, {"K", 36}}, {with(not_a_number, 701), with(infinity, 433), as_drawn}});
+  run_packed({weighted,
+              {{"M", 64}, {"N", 40}, {"K", 36}},
+              {with(not_a_number, 701), with(infinity, 433), as_drawn}});
   run_packed({R"(
 kernel nearest(x: f32[M, K], w: f32[N, K], s: f32[M, K], t: f32[N, K]) -> (y: f32[M, N]) {
   y[m, n] = min[k](abs(x[m, k] - w[n, k]) * s[m, k] + t[n, k])
