@@ -72,6 +72,7 @@ public:
 private:
   bool isSplit(ReduceOp reduce);
   bool isFactor(ReduceOp reduce, LoadOp load);
+  bool endsWithAxis(ReduceOp reduce, LoadOp load);
   void rewrite(ReduceOp reduce, int64_t shares);
   void widen(ReduceOp reduce);
 
@@ -84,7 +85,7 @@ private:
 } // namespace
 
 /// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, that of
-/// the sum among them? A sum whose range is made longer has to be over all of the axis.
+/// the sum among them?
 bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   auto type = cast<RankedTensorType>(load.getTensor().getType());
@@ -98,10 +99,7 @@ bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   for (Value index : load.getIndices())
     if (!isa<BlockArgument>(index) || !different.insert(index).second)
       return false;
-  if (!different.contains(reduce.getIndex(0)))
-    return false;
-  Value extent = extents[axisOfSum(load, reduce)];
-  return !isMadeLonger(kernel, extent) || rangesOver(reduce, 0, extent);
+  return different.contains(reduce.getIndex(0));
 }
 
 bool SignificandSplitting::isSplit(ReduceOp reduce) {
@@ -123,6 +121,12 @@ bool SignificandSplitting::isSplit(ReduceOp reduce) {
       return false;
   }
   return true;
+}
+
+/// Does the range of the sum end where the axis of `load` does?
+bool SignificandSplitting::endsWithAxis(ReduceOp reduce, LoadOp load) {
+  return isSameExtent(reduce.getUpper()[0],
+                      getExtents(kernel, load.getTensor())[axisOfSum(load, reduce)]);
 }
 
 /// The sums of `shares` shares of the pairs, each stored by a statement of its own, added up.
@@ -194,7 +198,9 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
     partsOf[load] = parts.of(load, reduce);
     axisOf[load] = axisOfSum(load, reduce);
-    if (Value length = partsOf[load].length)
+    // A sum up to the axis' end goes on to whole slices, which end in zeros.
+    Value length = partsOf[load].length;
+    if (length && endsWithAxis(reduce, load))
       end = length;
   }
   auto sums = ReduceOp::create(builder, loc, reduce.getResultTypes(), reduce.getKinds(),

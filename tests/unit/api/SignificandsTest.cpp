@@ -53,6 +53,16 @@ TEST_CASE("sums of one slice, whose loop is that over the pairs of parts") {
   run_by_parts({along, {{"M", 136}, {"N", 264}, {"K", 115}}, {as_drawn, as_drawn}});
 }
 
+TEST_CASE("parts of sums over a range that rows bound, along axes of no whole slices") {
+  for (const char *range : {"i..K", "0..i + 1", "i..min(K, i + 40)"})
+    for (int64_t terms : {71, 200}) {
+      const std::string source = "kernel bounded(a: f32[K, K], b: f32[K, N]) -> (c: f32[K, N]) {"
+                                 "c[i, j] = sum[k in " +
+                                 std::string(range) + "](a[i, k] * b[k, j]) }";
+      run_by_parts({source.c_str(), {{"K", terms}, {"N", 136}}, {as_drawn, as_drawn}});
+    }
+}
+
 TEST_CASE("parts of tensors that end within tiles and slices") {
   run_by_parts({product, {{"M", 77}, {"N", 136}, {"K", 72}}, {as_drawn, as_drawn}});
   run_by_parts({along, {{"M", 65}, {"N", 130}, {"K", 40}}, {as_drawn, as_drawn}});
