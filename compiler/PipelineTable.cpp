@@ -48,6 +48,8 @@ static const PatternRow parallelizePatterns[] = {
      "The sums that are no contractions are known."},
     {"split-k", "tk-split-contractions", "splitting", "",
      "Everything is merged: the number of tiles of a contraction is known."},
+    {"depths", "tk-split-depths", "splitting", "",
+     "Online reductions exist: an inner sum has one tile, whose extent is a power of two."},
     {"split-softmax", "tk-split-chains", "splitting", "",
      "Online reductions exist: those of few rows get parallel chunks."},
     {"pack-rows", "tk-pack-rows", "fusion", "",

@@ -102,9 +102,9 @@ def kv_f8_decode():
     )
 
 
-@case()
-def mla_decode():
-    ln = integers(4097, 8, lo=2048)
+def mla(sequences, lengths=None):
+    """Latent attention with the projections absorbed, for `sequences` sequences of up to 4096 keys."""
+    ln = lengths if lengths is not None else integers(4097, sequences, lo=2048)
 
     def f(qn, qr, uk, ca, kr, uv, ln):
         ql = torch.einsum("bhp,hpc->bhc", qn, uk)
@@ -116,26 +116,65 @@ def mla_decode():
 
     return (
         [
-            normal(8, 128, 128),
-            normal(8, 128, 64),
+            normal(sequences, 128, 128),
+            normal(sequences, 128, 64),
             normal(128, 128, 512, scale=0.05),
-            normal(8, 4096, 512),
-            normal(8, 4096, 64),
+            normal(sequences, 4096, 512),
+            normal(sequences, 4096, 64),
             normal(128, 512, 128, scale=0.05),
             ln,
         ],
-        [empty(8, 128, 128)],
+        [empty(sequences, 128, 128)],
         f,
     )
 
 
 @case()
-def mla_core():
-    def f(q, kv, one, scale):
+def mla_decode():
+    return mla(8)
+
+
+@case()
+def mla_decode_64():
+    return mla(64)
+
+
+@case()
+def mla_decode_64_full():
+    return mla(64, torch.full((64,), 4096, device=d, dtype=i32))
+
+
+def mla_rows(sequences):
+    """The loop of latent attention alone: 128 query heads on 4096 rows of a cache, whose first 512 columns are values."""
+
+    def f(q, kv, scale):
         s = torch.bmm(q, kv.mT).float() * scale
         return (torch.bmm(torch.softmax(s, -1).to(bf), kv[..., :512]),)
 
-    return [normal(16, 128, 576), normal(16, 4096, 576), normal(512), 0.04], [empty(16, 128, 512)], f
+    def sdpa(q, kv, scale):
+        return F.scaled_dot_product_attention(q[:, None], kv[:, None], kv[:, None, :, :512], scale=scale)
+
+    return (
+        [normal(sequences, 128, 576), normal(sequences, 4096, 576), 0.04],
+        [empty(sequences, 128, 512)],
+        f,
+        {"sdpa": sdpa},
+    )
+
+
+@case()
+def mla_core():
+    return mla_rows(16)
+
+
+@case()
+def mla_core_8():
+    return mla_rows(8)
+
+
+@case()
+def mla_core_64():
+    return mla_rows(64)
 
 
 @case(False)

@@ -37,6 +37,12 @@ JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
                                                            : JoinKind::UniformWarps;
 }
 
+bool tk::gpu::hasOwnExchange(Operation *op, JoinKind kind) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  return kind == JoinKind::EachLane && loop && !loop.getOps<WarpgroupDotOp>().empty() &&
+         op->getParentOfType<WarpRolesOp>();
+}
+
 AxisBits tk::gpu::joinedBits(gpu::ReduceOp reduce) {
   AxisBits bits = axisBits(getLayout(reduce.getSource().getType()), reduce.getAxis());
   if (auto before = reduce.getSource().getDefiningOp<gpu::ReduceOp>();
@@ -131,7 +137,7 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
     const unsigned element = elementBytes(result, function);
     const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : 1,
                                     kind == JoinKind::Blocks ? std::max(element, 4u) : element);
-    if (kind == JoinKind::EachLane)
+    if (kind == JoinKind::EachLane && !hasOwnExchange(op, kind))
       share(bytes);
     else
       own += llvm::alignTo(bytes, kExchangeAlignment);

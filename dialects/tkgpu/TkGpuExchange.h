@@ -25,6 +25,10 @@ enum class JoinKind : uint8_t {
 };
 JoinKind joinKindOf(mlir::Operation *op, FuncOp function, AxisBits bits);
 
+/// True if the consumers of a kernel with roles exchange the values in scratch of the operation: in
+/// each iteration of a loop over products of warpgroups.
+bool hasOwnExchange(mlir::Operation *op, JoinKind kind);
+
 /// The unit attribute of a tkgpu.reduce that leaves each thread its own value. Its only reader
 /// reduces these values to a number, with one barrier (see joinAxes).
 inline constexpr llvm::StringRef openAttrName = "open";

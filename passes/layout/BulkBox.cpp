@@ -137,7 +137,7 @@ LogicalResult BulkAnalysis::readIndices() {
         continue;
       }
       starts.clear();
-      if (axes.size() != 1 || !isRun(index, starts))
+      if (axes.size() != 1 || !isRun(index, starts, /*fromConstants=*/true))
         return decline("an index is not a run of consecutive numbers");
       if (tensorAxis[axes[0]] >= 0)
         return decline("two indices run along one axis of the tile");

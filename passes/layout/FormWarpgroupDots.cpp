@@ -102,6 +102,11 @@ bool WarpgroupForming::decline(DotOp dot, const Twine &why) {
   return false;
 }
 
+/// Into how many parts warpgroups divide an accumulator's columns.
+static int64_t partsOfColumns(LayoutAttr accumulator) {
+  return int64_t(1) << llvm::popcount(axisBits(accumulator, 1).warps);
+}
+
 bool WarpgroupForming::decide(DotOp dot) {
   RankedTensorType acc = tileOf(dot.getAcc());
   int64_t depth = tileOf(dot.getA()).getDimSize(1);
@@ -110,9 +115,9 @@ bool WarpgroupForming::decide(DotOp dot) {
       return decline(dot, "it is not computed in all cases");
   if (dot.hasTerm() || !haveWarpgroupProduct(dot))
     return decline(dot, "wgmma has no form for these types");
-  if (!warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0), acc.getDimSize(1),
-                                  function.getNumWarps()) ||
-      acc.getDimSize(1) > mostColumnsOfWarpgroup)
+  LayoutAttr layout = warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0),
+                                                 acc.getDimSize(1), function.getNumWarps());
+  if (!layout || acc.getDimSize(1) > mostColumnsOfWarpgroup * partsOfColumns(layout))
     return decline(dot, "it does not divide into rows of 64 and up to 256 columns a warpgroup");
   if (depth * bytesOfElement(tileOf(getWarpgroupA(dot)).getElementType()) % 32 != 0)
     return decline(dot, "k is not a multiple of 32 bytes");

@@ -11,18 +11,36 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-bool tk::isRun(Value index, SmallVectorImpl<Value> &starts) {
+/// The scalar that a tile of one constant has in each element: an operation before the tile's, made
+/// once.
+static Value scalarOfConstant(Value tile) {
+  auto constant = tile.getDefiningOp<arith::ConstantOp>();
+  std::optional<int64_t> number = constant ? constantIndex(tile) : std::nullopt;
+  if (!number || !isa<RankedTensorType>(tile.getType()))
+    return {};
+  if (auto before = dyn_cast_or_null<arith::ConstantIndexOp>(constant->getPrevNode());
+      before && before.value() == *number)
+    return before;
+  OpBuilder builder(constant);
+  return arith::ConstantIndexOp::create(builder, constant.getLoc(), *number);
+}
+
+bool tk::isRun(Value index, SmallVectorImpl<Value> &starts, bool fromConstants) {
   if (index.getDefiningOp<IotaOp>())
     return true;
   auto add = index.getDefiningOp<arith::AddIOp>();
   if (!add)
     return false;
   for (auto [run, base] :
-       {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
-    if (Value start = splatSource(base)) {
-      starts.push_back(start);
-      return isRun(run, starts);
-    }
+       {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
+    Value start = splatSource(base);
+    if (!start && fromConstants)
+      start = scalarOfConstant(base);
+    if (!start)
+      continue;
+    starts.push_back(start);
+    return isRun(run, starts, fromConstants);
+  }
   return false;
 }
 

@@ -9,8 +9,10 @@
 
 namespace tk {
 
-/// Whether `index` is 0, 1, ... plus scalars, which are appended to `starts`.
-bool isRun(mlir::Value index, llvm::SmallVectorImpl<mlir::Value> &starts);
+/// Whether `index` is 0, 1, ... plus scalars, which are appended to `starts`. `fromConstants`: a
+/// tile of one constant counts, for which a scalar is made.
+bool isRun(mlir::Value index, llvm::SmallVectorImpl<mlir::Value> &starts,
+           bool fromConstants = false);
 
 /// An index that counts the groups of `size` that a run 0, 1, ... falls into, or the places in
 /// them.

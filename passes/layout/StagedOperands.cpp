@@ -63,17 +63,17 @@ Value StagedOperands::stage(Value operand, bool isMultiplied) {
     multicast = builder.getI64IntegerAttr(*axis);
     box.box[*axis] /= function.getCluster();
   }
-  Maps maps = {mapOf(box), Value()};
+  Maps maps = {mapOf(box), Value(), Value()};
   if (box.end)
     maps.before = arguments.addTensorMap(box, /*isBefore=*/true);
   builder.setInsertionPoint(load);
   SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
-  Value isInside = box.end ? arguments.arePanelsInside(builder, box) : Value();
+  maps.arePanelsInside = box.end ? arguments.arePanelsInside(builder, box) : Value();
   if (box.gatheredRows) {
-    copyGroups(box, shared, maps, isInside, coordinates);
+    copyGroups(box, shared, maps, coordinates);
     return shared;
   }
-  Value map = box.end ? endCopy(box, maps, box.endBase, isInside, coordinates) : maps.plain;
+  Value map = box.end ? endCopy(box, maps, box.endBase, Value(), coordinates) : maps.plain;
   BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
                      /*first_row=*/nullptr, buildDistances(builder, loc, box));
   return shared;
@@ -82,16 +82,19 @@ Value StagedOperands::stage(Value operand, bool isMultiplied) {
 /// Has a copy end where the rows do; returns the map that it takes. A box that is outside the
 /// tensor as a whole has the hardware touch a map's base address (H200: an illegal address where no
 /// memory is mapped). The map that begins before the tensor copies only boxes that are in part
-/// inside.
+/// inside. Of several panels the ones that lie outside take the map that begins with the tensor, at
+/// the same coordinates: the condition says whether none does, and the emitter compares for each.
 Value StagedOperands::endCopy(const BulkBox &box, Maps maps, ValueRange base, Value isInside,
                               SmallVectorImpl<Value> &coordinates) {
   Location loc = maps.plain.getLoc();
   Value isPart = endRows(builder, loc, box, base, isInside, coordinates);
+  if (maps.arePanelsInside)
+    isPart = arith::AndIOp::create(builder, loc, isPart, maps.arePanelsInside);
   return arith::SelectOp::create(builder, loc, isPart, maps.before, maps.plain);
 }
 
 /// Copies each group of rows that are gathered together.
-void StagedOperands::copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
+void StagedOperands::copyGroups(const BulkBox &box, Value shared, Maps maps,
                                 ArrayRef<Value> coordinates) {
   SharedType type = box.shared;
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
@@ -101,7 +104,7 @@ void StagedOperands::copyGroups(const BulkBox &box, Value shared, Maps maps, Val
     for (auto [axis, index] : llvm::enumerate(box.gathered))
       if (index)
         place[axis] = elements.at(index, row);
-    Value map = maps.plain, isGroupInside = isInside;
+    Value map = maps.plain, isGroupInside;
     for (Value mask : box.groupMasks) {
       Value holds = elements.at(mask, row);
       isGroupInside =

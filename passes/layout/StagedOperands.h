@@ -34,12 +34,13 @@ private:
   /// The maps of one tensor: from its begin on, and from some rows before it if boxes end in it.
   struct Maps {
     mlir::Value plain, before;
+    mlir::Value arePanelsInside; ///< an i1; null: all panels begin inside the tensor
   };
   std::optional<unsigned> sharedRows(const BulkBox &box);
   mlir::Value mapOf(const BulkBox &box);
   mlir::Value endCopy(const BulkBox &box, Maps maps, mlir::ValueRange base, mlir::Value isInside,
                       llvm::SmallVectorImpl<mlir::Value> &coordinates);
-  void copyGroups(const BulkBox &box, mlir::Value shared, Maps maps, mlir::Value isInside,
+  void copyGroups(const BulkBox &box, mlir::Value shared, Maps maps,
                   llvm::ArrayRef<mlir::Value> coordinates);
 
   gpu::FuncOp function;

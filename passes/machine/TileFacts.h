@@ -19,6 +19,10 @@ inline constexpr int64_t bytesOfVector = vectorBytes, halvesOfVector = vectorByt
 /// many rows at most.
 inline constexpr int64_t rowsOfLargestTile = 128, columnsOfLargestTile = 256;
 
+/// Columns of the outputs of back-to-back contractions: two warpgroups divide more columns than one
+/// has registers for, and share the rows.
+inline constexpr int64_t mostColumnsOfChain = 2 * mostColumnsOfWarpgroup;
+
 /// The warps of two warpgroups that share a tile.
 inline constexpr int64_t warpsOfTwoWarpgroups = 2 * warpsOfWarpgroup;
 

@@ -108,8 +108,11 @@ static std::optional<CarriedSum> matchSum(scf::ForOp loop, unsigned number) {
     return std::nullopt;
   AxisBits bits = axisBits(getLayout(found.sum.getSource().getType()), found.sum.getAxis());
   bool isTile = isa<RankedTensorType>(found.sum.getType());
-  if (!isTile || bits.lanes == 0 || bits.warps != 0)
+  if (!isTile || bits.lanes == 0 || (bits.warps != 0 && loop.getOps<WarpgroupDotOp>().empty()))
     return std::nullopt;
+  // Warpgroups that divide columns would meet for it in each iteration.
+  if (bits.warps != 0)
+    return found;
   auto terms = cast<RankedTensorType>(found.sum.getSource().getType());
   if (multiplyAddsOf(loop) > largestShare(loop) * terms.getNumElements() &&
       takeTurns(loop->getParentOfType<FuncOp>()))

@@ -25,6 +25,9 @@
 // only the first product reads, such as the queries, is released before the last second product.
 // The next tile can then arrive meanwhile.
 //
+// Scores of several products begin together, too, if the chain does not overlap because `%v` is the
+// stage of `%k`.
+//
 // The pass declines if the first product depends on the sum, or if the iteration uses the sum after
 // its wait. It declines, too, if another operation uses the stage of `%v`.
 //
@@ -58,6 +61,10 @@ public:
 
   bool analyse();
   void apply();
+
+  /// Scores of several products are begun together where the chain stays as it is, because both
+  /// products read one tile.
+  bool beginScores();
 
 private:
   bool findDots();
@@ -230,6 +237,20 @@ void ChainOverlap::beginTogether() {
   }
 }
 
+bool ChainOverlap::beginScores() {
+  if (!findDots() || between.empty())
+    return false;
+  firstWait = findPlainWait(first);
+  auto keys = between.back().getSources().front().getDefiningOp<WarpgroupDotOp>();
+  auto stage = keys ? keys.getB().getDefiningOp<StageOp>() : StageOp();
+  auto values = second.getB().getDefiningOp<StageOp>();
+  if (!firstWait || !stage || !values || stage.getSource() != values.getSource() ||
+      stage.getStage() != values.getStage())
+    return false;
+  beginTogether();
+  return true;
+}
+
 /// Everything but what moves, with the first product begun before `before`'s second one.
 ChainOverlap::State ChainOverlap::firstPart(IRMapping &mapping, bool withSecond,
                                             const State &before) {
@@ -394,8 +415,10 @@ struct OverlapChains : tk::impl::OverlapChainsBase<OverlapChains> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       ChainOverlap overlap(loop);
-      if (!overlap.analyse())
+      if (!overlap.analyse()) {
+        numLoops += ChainOverlap(loop).beginScores();
         continue;
+      }
       overlap.apply();
       ++numLoops;
     }

@@ -154,31 +154,65 @@ static SharedType transposed(SharedType type) {
                          type.getInterleave(), type.getOnes(), type.getPitch());
 }
 
+/// Do the maps differ in nothing but how many columns there are, if at all?
+static bool areAlikeButInColumns(Value a, Value b) {
+  if (a == b)
+    return true;
+  auto one = a.getDefiningOp<TensorMapOp>(), other = b.getDefiningOp<TensorMapOp>();
+  return one && other && one.getTensor() && one.getTensor() == other.getTensor() &&
+         llvm::equal(one.getExtents().drop_back(), other.getExtents().drop_back()) &&
+         one.getStrides() == other.getStrides() && one.getBox() == other.getBox() &&
+         one->getAttrDictionary() == other->getAttrDictionary();
+}
+
+/// Do products of weights alone read the tile of `copy`, and is nothing reduced of their results
+/// along its columns? Columns beyond the last one may then have any values.
+static bool areColumnsApart(BulkCopyOp copy) {
+  for (Operation *user : copy.getTarget().getUsers())
+    if (auto dot = dyn_cast<WarpgroupDotOp>(user); dot && isa<SharedType>(dot.getA().getType()))
+      return false;
+  const int64_t columns = cast<SharedType>(copy.getTarget().getType()).getShape().back();
+  return !copy->getParentOfType<FuncOp>()
+              .walk([&](Operation *op) {
+                auto reduce = dyn_cast<gpu::ReduceOp>(op);
+                auto source = reduce ? cast<RankedTensorType>(reduce.getSource().getType())
+                                     : RankedTensorType();
+                return source && source.getRank() == 2 && reduce.getAxis() == 1 &&
+                               source.getDimSize(1) == columns
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 /// Does `other` bring what `one` does, to be read by products as the transpose of its tile?
-static bool bringTransposed(BulkCopyOp one, BulkCopyOp other, LaunchOp launch) {
+static bool bringTransposed(BulkCopyOp one, BulkCopyOp other, LaunchOp launch, bool inChains) {
   auto type = cast<SharedType>(one.getTarget().getType());
   auto isMultiplied = [](BulkCopyOp copy) {
     return llvm::all_of(copy.getTarget().getUsers(), llvm::IsaPred<BulkCopyOp, WarpgroupDotOp>);
   };
-  Value map = mapOf(one, launch);
-  return one->getBlock() == other->getBlock() && map && map == mapOf(other, launch) &&
+  Value map = mapOf(one, launch), otherMap = mapOf(other, launch);
+  const bool areAlike =
+      map == otherMap || (inChains && map && otherMap && areAlikeButInColumns(map, otherMap) &&
+                          areColumnsApart(other));
+  return one->getBlock() == other->getBlock() && map && areAlike &&
          one.getCoordinates() == other.getCoordinates() &&
          one.getDistances() == other.getDistances() && !one.getMulticast() &&
          !other.getMulticast() && !one.getFirstRow() && !other.getFirstRow() &&
          type.getInterleave() == 1 && type.getShape().size() == 2 &&
          cast<SharedType>(other.getTarget().getType()) == transposed(type) && isMultiplied(one) &&
-         isMultiplied(other) && !isOneChain(one->getBlock());
+         isMultiplied(other) && (inChains || !isOneChain(one->getBlock()));
 }
 
 /// By copy: the one before it whose tile its readers can have.
-static llvm::MapVector<BulkCopyOp, BulkCopyOp> findSpared(FuncOp function,
-                                                          ArrayRef<BulkCopyOp> copies) {
+static llvm::MapVector<BulkCopyOp, BulkCopyOp>
+findSpared(FuncOp function, ArrayRef<BulkCopyOp> copies, bool inChains) {
   llvm::MapVector<BulkCopyOp, BulkCopyOp> spared;
   std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
   for (unsigned i = 0; arguments && i < copies.size(); ++i)
     for (unsigned j = 0; j < i; ++j)
       if (!spared.contains(copies[j]) &&
-          bringTransposed(copies[j], copies[i], arguments->getLaunch())) {
+          bringTransposed(copies[j], copies[i], arguments->getLaunch(), inChains)) {
         spared.insert({copies[i], copies[j]});
         break;
       }
@@ -203,10 +237,10 @@ static bool areSummedTogether(BulkCopyOp one, BulkCopyOp other) {
   return end && end == endOf(other);
 }
 
-FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
+FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together, bool inChains) {
   SmallVector<BulkCopyOp> copies;
   function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
-  llvm::MapVector<BulkCopyOp, BulkCopyOp> spared = findSpared(function, copies);
+  llvm::MapVector<BulkCopyOp, BulkCopyOp> spared = findSpared(function, copies, inChains);
   llvm::erase_if(copies, [&](BulkCopyOp copy) { return spared.contains(copy); });
   llvm::IntEqClasses classes(copies.size());
   for (unsigned i = 0; i < copies.size(); ++i) {
@@ -361,6 +395,15 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
       ring.stages = std::clamp<int64_t>(1 + more, 1, wanted);
     else
       ring.stages = areTilesAhead && isRepeated(ring) ? 2 : 1;
+  }
+  // What both products of a chain read stays for the second one: its next tile comes meanwhile.
+  for (Ring &ring : rings) {
+    const int64_t bytes = llvm::alignTo(ring.getStageBytes(), swizzleAlignment);
+    if (ring.spared.empty() || !isOneChain(ring.copies.front()->getBlock()) || more > 0 ||
+        wanted == 1 || bytes > rest)
+      continue;
+    ++ring.stages;
+    rest -= bytes;
   }
   if (areInStages) {
     // Results are stored while the next tile's rows are read from another stage. What room they

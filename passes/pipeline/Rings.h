@@ -44,8 +44,10 @@ inline constexpr int64_t kNoteRoom = swizzleAlignment;
 
 /// Groups the bulk copies of a function; not `together`, each is a ring of its own. Fails where the
 /// tile of one is used in a way that a ring does not allow for: outside the copy's block, or by a
-/// product that nothing waits for.
-mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together);
+/// product that nothing waits for. `inChains`: both products of a chain, too, read one copy of a
+/// tile, which stays for the second one.
+mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together,
+                                                      bool inChains);
 
 /// Finds the ring whose stages can hold the results of the tile that they were read for, where
 /// warpgroups come apart: in a chain that adds to its sums as they are, each from its own first

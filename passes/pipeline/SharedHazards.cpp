@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/pipeline/SharedHazards.h"
 
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/pipeline/Rings.h"
 
@@ -235,6 +236,11 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (!barrier.getWarpgroup())
           return meet(state);
         state.meet(apart);
+      })
+      .Case<gpu::ReduceOp>([&](gpu::ReduceOp reduce) {
+        // The consumers meet behind what they put there for each other.
+        if (hasOwnExchange(reduce, joinKindOf(reduce, function, joinedBits(reduce))))
+          meet(state);
       })
       .Case<NoneNegativeOp>([&](NoneNegativeOp) { state.meet(apart); })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })

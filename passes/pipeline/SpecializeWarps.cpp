@@ -36,6 +36,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
@@ -57,14 +58,34 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// Do warpgroups divide the columns of a product's results?
+static bool areColumnsDivided(WarpgroupDotOp dot) {
+  LayoutAttr layout = getLayout(dot.getType());
+  return layout && axisBits(layout, 1).warps != 0;
+}
+
+/// Is there room for no more than one stage of what the products of a loop read, whose columns
+/// warpgroups divide?
+static bool haveOneStageInChain(ArrayRef<Ring> rings) {
+  return llvm::any_of(rings, [&](const Ring &ring) {
+    Block *block = ring.copies.front()->getBlock();
+    auto isBeside = [&](const Ring &other) {
+      return &other != &ring && other.stages == 1 && other.copies.front()->getBlock() == block;
+    };
+    return ring.stages == 1 && llvm::any_of(block->getOps<WarpgroupDotOp>(), areColumnsDivided) &&
+           llvm::any_of(rings, isBeside);
+  });
+}
+
 namespace {
 
 struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
   using Base::Base;
 
+  /// `inChains`: what both products of a chain read is copied once.
   LogicalResult specialize(FuncOp function, TargetAttr target, bool inRoles,
-                           NamedPatterns &patterns) {
-    FailureOr<SmallVector<Ring, 0>> rings = findRings(function, /*together=*/inRoles);
+                           NamedPatterns &patterns, bool inChains = false) {
+    FailureOr<SmallVector<Ring, 0>> rings = findRings(function, /*together=*/inRoles, inChains);
     if (failed(rings))
       return function.emitError("expected bulk copies whose tiles are used where they are copied");
     if (rings->empty())
@@ -82,6 +103,10 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     const int64_t ofOthers = (teams - 1) * bytesOfTeam(function, *rings);
     const int64_t limit = target.getShared() - exchangeBytesOf(function) - ofOthers;
     int64_t bytes = chooseStages(function, *rings, wanted, limit);
+    // Of a tile that both products of a chain read, and that stays until the second one is done,
+    // two stages are better than one for each product.
+    if (inRoles && !inChains && wanted > 1 && haveOneStageInChain(*rings))
+      return specialize(function, target, inRoles, patterns, /*inChains=*/true);
     if (inRoles && bytes > limit && asksForStages(function)) {
       int64_t fitting = 1;
       for (const Ring &ring : *rings)

@@ -8,6 +8,7 @@
 #include "passes/machine/Machine.h"
 #include "passes/pipeline/TeamTiles.h"
 
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -75,10 +76,29 @@ bool tk::doWarpsMeet(FuncOp function) {
   return meets.wasInterrupted();
 }
 
+/// Is `op` a reduction of rows that warpgroups divide, in a loop of their products? The warps of
+/// the consumer meet for it at a barrier of their own.
+static bool meetsConsumers(Operation *op, FuncOp function) {
+  auto reduce = dyn_cast<gpu::ReduceOp>(op);
+  auto loop = op->getParentOfType<scf::ForOp>();
+  const AxisBits bits = reduce ? joinedBits(reduce) : AxisBits();
+  return bits.warps && loop && !loop.getOps<WarpgroupDotOp>().empty() &&
+         joinKindOf(op, function, bits) == JoinKind::EachLane;
+}
+
+/// Do operations make all threads of the block meet that a consumer's program cannot have?
+static bool meetsBeyondConsumers(FuncOp function) {
+  WalkResult meets = function.walk([&](Operation *op) {
+    return meetsBlock(op) && !meetsConsumers(op, function) ? WalkResult::interrupt()
+                                                           : WalkResult::advance();
+  });
+  return meets.wasInterrupted();
+}
+
 bool WarpSpecialization::canCutOut() {
   if (function.getBlockWarps() + kProducerWarps > mostWarpsOfBlock)
     return false;
-  if (doWarpsMeet(function))
+  if (meetsBeyondConsumers(function))
     return false;
   auto isKnown = [&](Value value) { return addToSlice(value); };
   for (Ring &ring : rings) {

@@ -10,6 +10,7 @@
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/numerics/BoundScores.h"
 #include "passes/numerics/FreeReferences.h"
@@ -120,7 +121,7 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   constexpr int64_t many = 4, three = 3, few = 2;
   std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
                          rows = shape.upperOf(outer.m);
-  if (rows && *rows <= rowsOfWarpgroup)
+  if ((rows && *rows <= rowsOfWarpgroup) || *columns > mostColumnsOfWarpgroup)
     return 1;
   auto row = dyn_cast<BlockArgument>(outer.m);
   bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
@@ -209,7 +210,9 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
   int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
   set(outer.m, rowsOfWarpgroup * groups);
-  set(outer.n, fit(outer.n, 256, 16));
+  set(outer.n, fit(outer.n, mostColumnsOfChain, 16));
+  // Warpgroups that divide columns share the rows.
+  const int64_t parts = llvm::divideCeil(tileOf(outer.n), mostColumnsOfWarpgroup);
   bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
   haveRoom &= countChains(outer) == 1 && !drawNumbers(shape.compute);
   haveRoom &= haveRegisters(outer, tileOf(outer.n), consumers, 128);
@@ -230,9 +233,9 @@ void Planner::planWarpgroupChain(Contraction &outer) {
     inChain.insert(inner.op);
     set(inner.m, fit(inner.m, 128, 16));
     set(inner.n, fit(inner.n, 128, 16));
-    set(inner.k, fit(inner.k, 256, 16));
+    set(inner.k, fit(inner.k, mostColumnsOfChain, 16));
   }
-  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
+  warps = 4 * parts * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = haveLengths ? 3 : 4; // as far as shared memory reaches
   persistent = block.persistent.value_or(!areLoaded);
@@ -243,10 +246,10 @@ void Planner::planWarpgroupChain(Contraction &outer) {
 /// rows of factors and results, and as many terms of the other factors, whose other axes one tile
 /// holds.
 bool Planner::fitsOneWarpgroup(Contraction &outer) {
-  int64_t elements = 2 * rowsOfWarpgroup * fit(outer.n, 256, 16);
+  int64_t elements = 2 * rowsOfWarpgroup * fit(outer.n, mostColumnsOfChain, 16);
   for (Contraction &other : shape.contractions)
     if (!other.isOuter)
-      elements += 2 * rowsOfWarpgroup * fit(other.k, 256, 16);
+      elements += 2 * rowsOfWarpgroup * fit(other.k, mostColumnsOfChain, 16);
   return elements * outer.operand.getIntOrFloatBitWidth() / 8 <=
          getWholeTarget(shape.kernel).getShared();
 }

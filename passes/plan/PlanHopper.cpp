@@ -209,7 +209,7 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
       !isSummedByHardware(outer))
     return false;
   std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
-  if (!columns || *columns > 256)
+  if (!columns || *columns > mostColumnsOfChain)
     return false;
   SmallVector<Value> tiled;
   for (Contraction &product : shape.contractions)
@@ -242,7 +242,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
     std::optional<int64_t> depth = shape.upperOf(inner.k);
-    if (inner.operand != outer.operand || !depth || *depth > 256 || !isSummedByHardware(inner))
+    if (inner.operand != outer.operand || !depth || *depth > mostColumnsOfChain ||
+        !isSummedByHardware(inner))
       return false;
     for (Value term : inner.op.getYield().getValues()) {
       auto product = term.getDefiningOp<arith::MulFOp>();
@@ -251,7 +252,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
     }
     hasInner = true;
   }
-  bool areFew = rows && *rows <= 16;
+  // Outputs of more columns than warps hold are those of warpgroups, however few rows there are.
+  bool areFew = rows && *rows <= 16 && *columns <= mostColumnsOfWarpgroup;
   return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
 }
 

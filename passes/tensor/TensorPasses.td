@@ -102,6 +102,12 @@ def SplitContractions : Pass<"tk-split-contractions", "::mlir::ModuleOp"> {
                               "Contractions split along k (split-K)">];
 }
 
+def SplitDepths : Pass<"tk-split-depths", "::mlir::ModuleOp"> {
+  let summary = "Split the inner sum of a back-to-back contraction behind a power of two of terms";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numSplit", "depths-split", "Inner sums split in two">];
+}
+
 def SplitChains : Pass<"tk-split-chains", "::mlir::ModuleOp"> {
   let summary = "Split fused attention loops with few rows into parts, and combine partial "
                 "softmax states";

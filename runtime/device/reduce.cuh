@@ -103,13 +103,21 @@ TK_DEVICE void reduce_lanes(T (&x)[n], Place place = {}) {
     x[r] = Op::apply(x[r], shuffle_xor(x[r], bit, place));
 }
 
-// `scratch` holds n elements for every thread. `warps` is the number of warps in the block.
-template <class Op, int mask, int warps, int n, class T>
+// The threads that exchange values: all of the block, or FirstThreads (roles.cuh).
+struct WholeBlock {
+  static constexpr bool is_scratch_free = false;
+  TK_DEVICE static void meet(Place place) { barrier(place); }
+};
+
+// `scratch` holds n elements for every thread. `warps` is the number of warps among `Threads`, which
+// are the block's first ones.
+template <class Op, int mask, int warps, class Threads = WholeBlock, int n, class T>
 TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
-  barrier(place); // whoever used the scratch memory before is done
+  if constexpr (!Threads::is_scratch_free)
+    Threads::meet(place); // whoever used the scratch memory before is done
   for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], x[r], place); });
-  barrier(place);
+  Threads::meet(place);
   const int first = thread_index() & ~(mask * 32);
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
@@ -164,14 +172,14 @@ constexpr int scattered(int mask, int n) {
 
 // reduce_lanes and reduce_warps at once, with the same bits; n is a power of two. Lanes that have
 // the same sums would exchange each of them n times.
-template <class Op, int lanes, int mask, int warps, int n, class T>
+template <class Op, int lanes, int mask, int warps, class Threads = WholeBlock, int n, class T>
 TK_DEVICE void reduce_threads(T (&x)[n], T *scratch, Place place = {}) {
   static_assert((n & (n - 1)) == 0, "lanes take halves of the values");
   constexpr int count = scattered(lanes, n);
   scatter_lanes<Op, lanes, n>(x, place);
   T part[count];
   for_each<count>([&](int r) { part[r] = x[r]; });
-  reduce_warps<Op, mask, warps>(part, scratch, place);
+  reduce_warps<Op, mask, warps, Threads>(part, scratch, place);
   for_each<count>([&](int r) { x[r] = part[r]; });
   gather_lanes<lanes, n>(x, place);
 }

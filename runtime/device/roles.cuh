@@ -25,6 +25,13 @@ TK_DEVICE void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// The block's first `threads` threads, which meet at barrier `id`. `is_free`: they have met since
+// the scratch memory was last used.
+template <int id, int threads, bool is_free = false> struct FirstThreads {
+  static constexpr bool is_scratch_free = is_free;
+  TK_DEVICE static void meet(Place) { named_barrier_sync(id, threads); }
+};
+
 // Is x true in all of them? They wait for each other, and know that they agree.
 TK_DEVICE bool named_barrier_all(int id, int threads, bool x) {
   int all;

@@ -6,9 +6,9 @@ using namespace mlir;
 
 namespace tk::cuda {
 
-/// Barrier 0 is the whole block's; the consumer's warps meet at another, and those of a warpgroup
-/// at one more for each.
-static constexpr int kConsumerBarrier = 1, kWarpgroupBarrier = 2;
+/// Barrier 0 is the whole block's; the consumer's warps meet at kConsumerBarrier, and those of a
+/// warpgroup at one more for each.
+static constexpr int kWarpgroupBarrier = kConsumerBarrier + 1;
 
 /// Is this the thread that begins bulk stores, of all warps or of each warpgroup? A team is one.
 static std::string leader(gpu::FuncOp func, bool ofWarpgroup) {
@@ -97,13 +97,50 @@ LogicalResult KernelEmitter::emitPhaseWait(gpu::PhaseWaitOp wait) {
   return success();
 }
 
+static int64_t panelsOf(gpu::BulkCopyOp copy) {
+  gpu::SharedType type = copy.getTarget().getType();
+  return type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+}
+
+/// The number of the tensor's columns, an argument, if the condition by which `select` chooses a
+/// map compares a column with it; null if it does not.
+static Value endOfColumns(arith::SelectOp select) {
+  auto both = select.getCondition().getDefiningOp<arith::AndIOp>();
+  auto compare = both ? both.getRhs().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  if (!compare)
+    return {};
+  Value end = compare.getPredicate() == arith::CmpIPredicate::slt   ? compare.getRhs()
+              : compare.getPredicate() == arith::CmpIPredicate::sgt ? compare.getLhs()
+                                                                    : Value();
+  auto argument = dyn_cast_or_null<BlockArgument>(end);
+  return argument && isa<gpu::FuncOp>(argument.getOwner()->getParentOp()) ? end : Value();
+}
+
+bool KernelEmitter::isChosenByPanel(arith::SelectOp select) {
+  return endOfColumns(select) && llvm::all_of(select->getUsers(), [](Operation *user) {
+           auto copy = dyn_cast<gpu::BulkCopyOp>(user);
+           return copy && panelsOf(copy) > 1;
+         });
+}
+
+/// The map of `copy`, whose panel `p` begins at `column`. A panel outside of the tensor takes the
+/// map that begins with it.
+std::string KernelEmitter::mapOfPanel(gpu::BulkCopyOp copy, llvm::StringRef column) {
+  auto select = copy.getMap().getDefiningOp<arith::SelectOp>();
+  if (!select || !isChosenByPanel(select))
+    return (isa<BlockArgument>(copy.getMap()) ? "&" : "") + names[copy.getMap()];
+  auto both = select.getCondition().getDefiningOp<arith::AndIOp>();
+  return (scalar(both.getLhs()) + " && " + column + " < " + scalar(endOfColumns(select)) + " ? &" +
+          names[select.getTrueValue()] + " : &" + names[select.getFalseValue()])
+      .str();
+}
+
 LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
   if (!copy.getPhases())
     return unsupported(copy, "expected phases that the copy counts for");
   auto type = copy.getTarget().getType();
-  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
-  const int64_t parts = type.getInterleave();
-  std::string at, loop, to = names[copy.getTarget()];
+  const int64_t panels = panelsOf(copy), parts = type.getInterleave();
+  std::string at, column, loop, to = names[copy.getTarget()];
   const int64_t cluster = copy.getMulticast() ? func.getCluster() : 1;
   const int64_t part = type.getShape()[type.getAxisOrder()[1]] / cluster;
   const unsigned rank = copy.getCoordinates().size();
@@ -116,6 +153,7 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
       text += " + h * 2";
     if (copy.getMulticast() && *copy.getMulticast() == rank - 1 - d)
       text += " + tk::cluster_rank() * " + std::to_string(part);
+    column = d == 0 ? text : column;
     at += (d ? ", " : "") + text;
   }
   if (copy.getFirstRow().value_or(0) > 0)
@@ -143,8 +181,7 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
                      : copy.getAgain() ? ", tk::Keep::last"
                                        : "";
   emitByOneThread(copy, loop + "tk::bulk_load" + form + "<" + llvm::Twine(rank) + keep + ">(" + to +
-                            ", " + (isa<BlockArgument>(copy.getMap()) ? "&" : "") +
-                            names[copy.getMap()] + ", {" + at + "}, " +
+                            ", " + mapOfPanel(copy, column) + ", {" + at + "}, " +
                             phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
   return success();
 }

@@ -330,6 +330,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
     return failure(failed);
   if (auto select = dyn_cast<arith::SelectOp>(op);
       select && isa<gpu::TensorMapType>(select.getType())) {
+    if (isChosenByPanel(select))
+      return failure(failed);
     names[select] = freshName("map");
     line("const tk::TensorMap *const " + names[select] + " = " + scalar(select.getCondition()) +
          " ? &" + names[select.getTrueValue()] + " : &" + names[select.getFalseValue()] + ";");

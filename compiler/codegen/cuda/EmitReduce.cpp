@@ -94,6 +94,14 @@ static bool isFollowedByMeeting(Operation *op, gpu::FuncOp func) {
   });
 }
 
+/// Do the threads that combine values meet between one execution of `op` and the next, at a barrier
+/// in its block?
+static bool isFollowedByBarrier(Operation *op) {
+  return llvm::any_of(op->getBlock()->getOps<gpu::BarrierOp>(), [](gpu::BarrierOp barrier) {
+    return !barrier.getCluster() && !barrier.getWarpgroup();
+  });
+}
+
 void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::StringRef type,
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
@@ -113,12 +121,18 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
       ", " + std::to_string(bits.warps) + ", " + std::to_string(func.getNumWarps());
   if (atOnce)
     numbers = ", " + std::to_string(bits.lanes) + numbers;
+  const bool isOwn = gpu::hasOwnExchange(op, kind);
+  if (op->getParentOfType<gpu::WarpRolesOp>())
+    numbers += ", tk::FirstThreads<" + std::to_string(kConsumerBarrier) + ", " +
+               std::to_string(func.getNumWarps() * 32) +
+               (isOwn && isFollowedByBarrier(op) ? ", true>" : ">");
   auto call = [&](llvm::StringRef primitive, llvm::StringRef place) {
     line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
          type + " *>(" + place + "));");
   };
   if (kind == gpu::JoinKind::EachLane) {
-    call(atOnce ? "reduce_threads" : "reduce_warps", scratch(exchanged));
+    call(atOnce ? "reduce_threads" : "reduce_warps",
+         isOwn ? ownScratch(exchanged) : scratch(exchanged));
     return;
   }
   // With memory of its own only the same operation's last execution can still be reading.

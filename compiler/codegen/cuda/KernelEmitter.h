@@ -27,6 +27,9 @@
 
 namespace tk::cuda {
 
+/// The barrier of the consumer's warps.
+inline constexpr int kConsumerBarrier = 1;
+
 /// Declares the warpgroup products that a module's functions use; each is its own template.
 std::string warpgroupDeclarations(mlir::ModuleOp module);
 
@@ -360,6 +363,9 @@ private:
   Result emitArriveBefore(gpu::ArriveBeforeOp arrive);
   Result emitPhaseWait(gpu::PhaseWaitOp wait);
   Result emitBulkCopy(gpu::BulkCopyOp copy);
+  /// Does each panel of all copies that take a map choose it, by whether it begins in the tensor?
+  static bool isChosenByPanel(mlir::arith::SelectOp select);
+  std::string mapOfPanel(gpu::BulkCopyOp copy, llvm::StringRef column);
   Result emitBulkStore(gpu::BulkStoreOp store);
   Result emitBulkStoreWait(gpu::BulkStoreWaitOp wait);
   Result emitWarpRoles(gpu::WarpRolesOp roles);

@@ -9,10 +9,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
+#include "passes/analysis/ProductFactors.h"
+#include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -156,6 +159,66 @@ static bool rowsAreCrossed(ReduceOp product, Read read) {
          });
 }
 
+/// True if `reduce` sums products of factors of 16 bits, of which those that are loaded have rows
+/// for TMA, at places that no table names.
+static bool sumsHalfBoxes(ReduceOp reduce) {
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  auto isHalf = [](Value value) { return value.getType().isBF16() || value.getType().isF16(); };
+  for (Value term : reduce.getYield().getValues()) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (!product)
+      return false;
+    bool hasHalf = false;
+    for (Value factor : product->getOperands()) {
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      if (!load || load.getTensor().getDefiningOp<ComputeOp>()) {
+        hasHalf |= isHalf(withoutExtension(factor));
+        continue;
+      }
+      bool isOfTable = llvm::any_of(load.getIndices(), [](Value index) {
+        return llvm::any_of(getSlice(index, index.getParentBlock()), llvm::IsaPred<LoadOp>);
+      });
+      if (isOfTable || !isHalf(load.getResult()) || getRowAlignment(kernel, load) < boxAlignment)
+        return false;
+      hasHalf = true;
+    }
+    if (!hasHalf)
+      return false;
+  }
+  return true;
+}
+
+/// True if the read is in a chain whose outputs over `columns`, the consumer's last index, are held
+/// by warpgroups that divide the columns and share the scores, and shared memory has room for 64
+/// rows and one step of 64 terms. Whatever else is reduced for each column has no place in it.
+static bool haveColumnsByWarpgroup(Read read, BlockArgument columns) {
+  auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
+      gpu::targetAttrName);
+  const int64_t upper = getUpperBound(getExtent(columns, read.consumer));
+  if (!hasFeature(target, Feature::WarpgroupProducts) ||
+      columns.getArgNumber() + 1 != read.consumer.getNumIndices() || upper < 0 ||
+      upper > mostColumnsOfChain || !isUnderSoftmax(read))
+    return false;
+  Dependence onColumns(ValueRange{columns});
+  for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
+    if (llvm::any_of(reduce->getResults(), [&](Value sum) { return onColumns.on(sum); }) &&
+        !sumsHalfBoxes(reduce))
+      return false;
+  int64_t elements = llvm::PowerOf2Ceil(upper);
+  for (Operation *op : getProducerSlice(read.producer)) {
+    auto product = dyn_cast<ReduceOp>(op);
+    if (!product || !isContraction(product))
+      continue;
+    const int64_t terms = getUpperBound(product.getUpper().back());
+    if (terms < 0 || terms > 2 * mostColumnsOfChain || !sumsHalfBoxes(product))
+      return false;
+    // tk-split-depths cuts a sum behind a power of two.
+    const int64_t first = terms > mostColumnsOfWarpgroup ? llvm::bit_floor<uint64_t>(terms) : 0;
+    elements += 2 * (first + llvm::PowerOf2Ceil(terms - first));
+  }
+  return rowsOfWarpgroup * elements * int64_t(sizeof(uint16_t)) <= target.getShared();
+}
+
 std::optional<std::string> whyNotProducts(Operation *product, Read read, const Reach &reach,
                                           int64_t maxExtra) {
   llvm::SetVector<BlockArgument> all = reach.parallel;
@@ -186,7 +249,8 @@ std::optional<std::string> whyNotProducts(Operation *product, Read read, const R
     // What stands under no reduction has the product's own tiles, and one for each other value.
     bool isInTiles =
         !reach.reduced.empty() || index.getArgNumber() + 1 == read.consumer.getNumIndices();
-    if ((isInTiles ? budget : values).allows(index, read.consumer))
+    if ((isInTiles ? budget : values).allows(index, read.consumer) ||
+        haveColumnsByWarpgroup(read, index))
       continue;
     bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
     if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))

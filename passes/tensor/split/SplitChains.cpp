@@ -38,6 +38,8 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/numerics/ApproximateExps.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/normalize/Simplify.h"
@@ -98,6 +100,7 @@ public:
 
 private:
   std::optional<Split> choose(gpu::TargetAttr target);
+  int64_t countTilesOfRows(gpu::TargetAttr target, int64_t rows);
   void setRange();
   SmallVector<Value> extentsOfBatch();
   bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
@@ -152,6 +155,20 @@ private:
 
 } // namespace
 
+/// How many blocks have the `rows` rows that share a range: warpgroups that divide the columns of
+/// the outputs have one tile of 64 rows.
+int64_t ChainSplit::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
+  int64_t columns = 1;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (!llvm::is_contained(chain.rows, p) && !llvm::is_contained(chain.batch, p) &&
+        chain.grouped != p && columns <= mostColumnsOfChain)
+      columns *=
+          getSizeFact(kernel, compute.getExtents()[p]).upper.value_or(mostColumnsOfChain + 1);
+  const bool areDivided = hasFeature(target, Feature::WarpgroupProducts) &&
+                          columns > mostColumnsOfWarpgroup && columns <= mostColumnsOfChain;
+  return areDivided ? std::max<int64_t>(llvm::divideCeil(rows, rowsOfWarpgroup), 1) : 1;
+}
+
 std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   if (isOfElements())
     return splitCarried(reduce, compute);
@@ -160,6 +177,8 @@ std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
                          end = getSizeFact(kernel, upper).upper;
   if (!target || !rows || !batch || !end || *rows > mostSharingRows)
     return std::nullopt;
+  // Each of a range's tiles of rows has a block.
+  *batch *= countTilesOfRows(target, *rows);
   const int64_t parts = chain.lacksRows(kernel, compute) ? partsOfWarpWanted : partsWanted;
   int64_t wanted = llvm::divideCeil(parts * target.getProcessors(), *batch);
   // Idle processors cost more than states do.

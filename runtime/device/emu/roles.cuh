@@ -12,6 +12,11 @@ TK_DEVICE void named_barrier_arrive(int id, int threads, Place place = {}) {
   tk_emu_engine->named_barrier(id, threads, false, place);
 }
 
+template <int id, int threads, bool is_free = false> struct FirstThreads {
+  static constexpr bool is_scratch_free = is_free;
+  TK_DEVICE static void meet(Place place) { named_barrier_sync(id, threads, place); }
+};
+
 TK_DEVICE bool named_barrier_all(int id, int threads, bool x, Place place = {}) {
   return tk_emu_engine->named_barrier_all(id, threads, x, place);
 }
