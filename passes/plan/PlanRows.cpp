@@ -31,6 +31,9 @@ static constexpr int64_t leastBytesOfBlock = 4096;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
+/// Rows of a multiprocessor from which on its blocks have enough bytes on their way without a
+/// cluster.
+static constexpr int64_t rowsOfProcessor = 3;
 
 /// Does an index of an access follow from one over the same range as `along`?
 static bool follows(Value value, Value along, StatementShape &shape) {
@@ -109,6 +112,29 @@ bool Planner::isReadAlone(Value row) {
   return isAlone && isStored && tensors.size() == 1;
 }
 
+/// Are many rows along `row` reduced in one loop, and needed for nothing else? Blocks that hold no
+/// row go through them faster than a cluster, whose blocks wait for each other at the end of each.
+/// Logarithms of sums of 4096 rows of 128256 elements of bf16 take a cluster 458 us, of 131072
+/// elements 355; the rows are read in 250.
+bool Planner::isReadOnce(Value row) {
+  int64_t rows = 1;
+  for (BlockArgument index : shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (shape.endOf(index) == shape.endOf(row) || !upper ||
+        llvm::MulOverflow(rows, std::max<int64_t>(*upper, 1), rows))
+      return false;
+  }
+  SmallVector<Value> reduced;
+  for (Operation *op : shape.reductions)
+    llvm::append_range(reduced, op->getResults());
+  Dependence onReduced(reduced);
+  auto isApart = [&](Operation *op) {
+    return llvm::none_of(op->getRegion(0).front().getTerminator()->getOperands(),
+                         [&](Value value) { return onReduced.on(value); });
+  };
+  return rows >= rowsOfProcessor * target.getProcessors() && llvm::all_of(shape.reductions, isApart);
+}
+
 /// How much is read of each row of `length` elements: of tensors that have several rows.
 int64_t Planner::bytesOfRow(int64_t length) {
   int64_t bytes = 0;
@@ -173,7 +199,7 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
       best = index;
   }
   std::optional<int64_t> upper = shape.upperOf(best);
-  isSpread |= upper && *upper > longestWholeRow && maySpread(best) &&
+  isSpread |= upper && *upper > longestWholeRow && maySpread(best) && !isReadOnce(best) &&
               (*upper <= longestSpreadRow || isKeptBySeveral(best) || isReadAgain(best));
   int64_t spread = isSpread && isKeptBySeveral(best) ? longestKeptRow : longestSpreadRow;
   int64_t longest = (isSpread ? spread : longestWholeRow) / depth;

@@ -112,6 +112,7 @@ struct Planner {
   int64_t bytesOfWeights(mlir::Value along, int64_t length);
   int64_t keptBits(mlir::Value along);
   bool isReadAlone(mlir::Value row);
+  bool isReadOnce(mlir::Value row);
   bool isReadAgain(mlir::Value along);
   int64_t blocksThatStay(mlir::Value along, int64_t length);
   int64_t blocksWithJoinedWeights(mlir::Value along, int64_t length);
