@@ -174,11 +174,29 @@ int buildEach(const std::shared_ptr<CompiledSource> &source, BuildOptions &optio
   return Done;
 }
 
+/// An option that has no effect on the stage that is written; empty if there is none.
+std::string idleOption(const BuildOptions &options, bool onlyExplain) {
+  const std::string stage = onlyExplain ? "the explanation" : "stage '" + options.emit + "'";
+  for (auto [isGiven, name] : {std::pair(!options.bundle.variants.empty(), "--variant"),
+                               std::pair(!options.bundle.sourceBase.empty(), "--cpp"),
+                               std::pair(!options.bundle.nameSpace.empty(), "--namespace")})
+    if (isGiven && options.emit != "bundle")
+      return std::string(name) + " has no effect on " + stage + ": it is of --emit bundle";
+  constexpr llvm::StringLiteral ofText[] = {"cuda", "ptx", "cubin", "sass", "bundle", "all"};
+  if (options.source.noLines && (onlyExplain || !llvm::is_contained(ofText, options.emit)))
+    return "--no-lines has no effect on " + stage + ": it is of the CUDA text";
+  return "";
+}
+
 int build(BuildOptions &options) {
   bool json = options.source.json;
   const bool onlyExplain = options.explain && options.emit.empty();
   if (options.emit.empty())
     options.emit = "cubin";
+  if (std::string idle = idleOption(options, onlyExplain); !idle.empty()) {
+    std::cerr << "tkc build: " << idle << "\n";
+    return WrongUsage;
+  }
   const bool hasOneOutput =
       options.emit != "ast" && options.emit != "all" && options.output != "-" && !onlyExplain;
   if (!options.bundle.depfile.empty() && !hasOneOutput)

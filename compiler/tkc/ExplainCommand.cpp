@@ -42,7 +42,7 @@ bool isCode(llvm::StringRef word) {
          llvm::all_of(word.drop_front(2), llvm::isDigit);
 }
 
-int explainCode(llvm::StringRef word) {
+int explainCode(llvm::StringRef word, bool json) {
   const std::string code = word.upper();
   llvm::StringRef page(diagnosticsPage.data(), diagnosticsPage.size());
   size_t begin = page.find("### " + code);
@@ -50,10 +50,15 @@ int explainCode(llvm::StringRef word) {
     return report(
         Error(ErrorCode::invalid_argument,
               "there is no diagnostic " + code + "; docs/reference/diagnostics.md lists all"),
-        false);
+        json);
   llvm::StringRef section = page.substr(begin + 4);
   section = section.take_front(std::min(section.find("\n### "), section.find("\n## ")));
-  std::cout << section.trim().str() << "\n";
+  std::string text = section.trim().str();
+  if (json) {
+    llvm::json::Object object{{"code", code}, {"text", std::exchange(text, "")}};
+    llvm::raw_string_ostream(text) << llvm::json::Value(std::move(object));
+  }
+  std::cout << text << "\n";
   return Done;
 }
 
@@ -100,7 +105,7 @@ Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
 int explain(ExplainOptions &options) {
   const bool json = options.source.json;
   if (isCode(options.source.file))
-    return explainCode(options.source.file);
+    return explainCode(options.source.file, json);
   Expected<ChosenKernel> chosen = options.source.compileKernel();
   if (!chosen)
     return report(chosen.error(), json);

@@ -139,7 +139,7 @@ Expected<json::Object> readProfile(const std::string &path, const std::string &k
   if (!profile || !profile->getArray("launches") || !profile->getNumber("total_us"))
     return Error(ErrorCode::invalid_argument,
                  "'" + path + "' has no profile: tkc view --profile --json writes one");
-  for (auto [key, wanted] : {std::pair("kernel", kernel), std::pair("target", target)})
+  for (const auto &[key, wanted] : {std::pair("kernel", kernel), std::pair("target", target)})
     if (document->getString(key) != llvm::StringRef(wanted))
       return Error(ErrorCode::invalid_argument,
                    "the profile in '" + path + "' is of " + key + " '" +

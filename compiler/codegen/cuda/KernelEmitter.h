@@ -5,10 +5,10 @@
 // Broadcasts, coordinates, constants and renamings of registers have no storage: they are
 // expressions wherever they are used.
 //
-// The methods are spread over the files of this folder by family: EmitFunction (names, signature),
-// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitCaps,
-// EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
-// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
+// The methods are spread over the files of this folder by family: EmitFunction (signature),
+// EmitNames, EmitScalar (expressions of single operations), EmitTile (tiles and fused loops),
+// EmitCaps, EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs
+// (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
 // EmitTypes, EmitComments.
 //
 //===----------------------------------------------------------------------===//

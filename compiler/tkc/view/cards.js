@@ -182,9 +182,9 @@ function withAndWithout(remark) {
     view.choices.without.find((choice) => choice.pass === remark.pass);
   if (!other) return "";
   const own = view.choices.own_us;
-  if (other.us === null) return "  There is no code without this pass.";
-  return `  The kernel is predicted to take ${micros(own)}; ` +
-    (Math.abs(other.us - own) < 0.001 * own ? "as long without this pass." : `${micros(other.us)} without this pass.`);
+  if (other.us === null) return " no code without this pass";
+  return ` predicted ${micros(own)}, ` +
+    (Math.abs(other.us - own) < 0.001 * own ? "the same without this pass" : `${micros(other.us)} without this pass`);
 }
 
 function remarkList(remarks) {
@@ -200,7 +200,8 @@ function otherPlans(place) {
   if (!hasPlan || !view.choices || !view.choices.schedules.length) return null;
   const own = view.choices.own_us;
   return make("details", {}, make("summary", {}, "Schedules that the planner declined"),
-    make("div", { class: "pass" }, `The kernel as it is: ${micros(own)}, predicted without registers of compiled code.`),
+    make("div", { class: "pass" }, `The kernel as it is: ${micros(own)}, predicted without ` +
+      "registers of compiled code. The planner also follows rules that were measured: tkc tune tells which schedule is faster."),
     table(["schedule entries", "predicted", "of the kernel as it is"], view.choices.schedules.map((other) =>
       [other.entries, micros(other.us), `${(100 * other.us / own).toFixed(0)} %`])));
 }

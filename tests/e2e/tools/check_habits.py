@@ -170,6 +170,13 @@ def outputs(root):
         error = tkc("build", root / arguments[0], *arguments[1:], "--target", "sm_80", "-o", root / "two.tk", status=1)
         expect("-o would replace" in error and "two.tk" in error, error)
     expect((root / "two.tk").read_text() == text, "the program is as it was")
+    for arguments in (["--cpp", root / "c"], ["--variant", "N=8"], ["--namespace", "n"]):
+        error = tkc("build", root / "two.tk", "--target", "sm_80", "--emit", "cuda", "-o", "-", *arguments, status=2)
+        expect(f"{arguments[0]} has no effect on stage 'cuda'" in error, error)
+    error = tkc("build", root / "two.tk", "--emit", "tk", "-o", "-", "--no-lines", status=2)
+    expect("--no-lines has no effect on stage 'tk'" in error, error)
+    found = json.loads(tkc("explain", "tk0305", "--json"))
+    expect(found["code"] == "TK0305" and found["text"].startswith("TK0305"), found)
 
 
 def main():
