@@ -104,13 +104,17 @@ StageText stageOfModule(StringRef name, ModuleOp module, PlaceTable &places) {
 StageText stageOfCuda(StringRef text, PlaceTable &places) {
   Lines lines{{.name = "cuda", .text = {}, .missing = {}, .lines = {}}};
   std::optional<unsigned> next;
+  bool isBelowComment = false; // which is of the line that the next directive names
   forLines(text, [&](StringRef line) {
     StringRef rest = line;
     unsigned number = 0;
     if (rest.consume_front("#line ") && !rest.consumeInteger(10, number)) {
       next = places.number(quoted(rest), number);
+      if (next && isBelowComment)
+        lines.stage.lines.back() = {*next};
       return;
     }
+    isBelowComment = rest.ltrim().starts_with("//");
     lines.add(line, next);
     next.reset();
   });

@@ -144,7 +144,9 @@ int view(ViewOptions &options) {
   for (auto [name, size] : llvm::zip(signature.dims, llvm::ArrayRef(*given).take_front(numDims)))
     if (size)
       sizes[name] = size->i;
-  llvm::json::Value document = documentOf(*made, {signature, *facts, *target, sizes});
+  // What the code assumes, which is less than what is given.
+  const Facts assumed = source->relevant_facts(kernel, *target, *facts);
+  llvm::json::Value document = documentOf(*made, {signature, assumed, *target, sizes});
   llvm::json::Object &members = *document.getAsObject();
   if (made->cost && !options.quick) {
     Progress progress("predicting other choices", json);

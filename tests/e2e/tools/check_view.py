@@ -125,6 +125,14 @@ def check_stages(document, name):
     expect(stages["cuda"]["text"].strip() ==
            without_lines(tkc("build", *options(name), "--emit", "cuda", "-o", "-")).strip(),
            f"{name}: the CUDA text is that of --emit")
+    lines = stages["cuda"]["text"].split("\n")
+    comments = [(int(found[1]), stages["cuda"]["lines"][i]) for i, line in enumerate(lines)
+                if (found := re.match(r" +// (\d+): ", line))]
+    expect(comments, f"{name}: phases have comments")
+    for line, places in comments:
+        expect([document["places"][place]["line"] for place in places] == [line], f"{name}: the comment of line {line} is its")
+    head = " ".join(line.removeprefix("//").strip() for line in lines if line.startswith("//"))
+    expect(f"assumes {document['assumptions']}" in head, f"{name}: the page assumes what the text does: {document['assumptions']}")
     return stages
 
 
