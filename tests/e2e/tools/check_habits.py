@@ -179,12 +179,29 @@ def outputs(root):
     expect(found["code"] == "TK0305" and found["text"].startswith("TK0305"), found)
 
 
+def places(root):
+    """PTX has no absolute path, and is the same wherever it is compiled."""
+    if json.loads(tkc("doctor", "--json"))["nvrtc"][0].startswith("none"):
+        print("left out, as there is no NVRTC: paths in PTX")
+        return
+    environment = {**os.environ, "TK_CACHE": "off"}
+    texts = []
+    for folder in ("here", "further/away"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "two.tk").write_text(TWO)
+        texts.append(tkc("build", "two.tk", "--kernel", "twice", "--target", "sm_90a", "--emit", "ptx", "-o", "-",
+                         cwd=root / folder, env=environment))
+    files = [line for line in texts[0].splitlines() if line.lstrip().startswith(".file")]
+    expect(any('"two.tk"' in line for line in files) and not any('"/' in line for line in files), files)
+    expect(texts[0] == texts[1], "the same PTX in another folder")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "soft.tk").write_text(SOFT)
         (root / "two.tk").write_text(TWO)
-        for check in (show, diff, table, files, inspect, outputs):
+        for check in (show, diff, table, files, inspect, outputs, places):
             check(root)
     print("show, diff, completions, man, standard input and doctor are as documented")
 
