@@ -85,6 +85,10 @@ public:
 
   /// Reasons that were seen, and the samples of each by place; those without a place come last.
   Expected<json::Object> result() const {
+    if (places.empty())
+      return Error(ErrorCode::unsupported,
+                   "samples need the machine code as text, and so nvdisasm, "
+                   "to tell which line an instruction is of");
     if (total == 0)
       return Error(ErrorCode::invalid_argument,
                    "the report has no samples of this kernel's machine code; expected what ncu "

@@ -369,6 +369,10 @@ def check_profile(root, has_nvrtc):
         expect(wrong.returncode == 3 and wrong.stderr and not wrong.stdout, wrong)
     sass = next(stage for stage in again["stages"] if stage["name"] == "sass")
     if not has_nvrtc or sass["missing"]:
+        (root / "report.csv").write_text("nothing\n")
+        wrong = run("view", *sized, "--target", "sm_90a", "--profile-from", root / "measured.json", "--stalls", root / "report.csv",
+                    "--json")
+        expect(wrong.returncode == 1 and "nvdisasm" in wrong.stderr, wrong)
         print("left out, as there is no machine code as text: samples by line")
         return
     code = [line for line in sass["text"].split("\n") if re.match(r"\s+/\*[0-9a-f]+\*/.*;", line)]
