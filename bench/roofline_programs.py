@@ -453,7 +453,51 @@ def experts(rng):
 def factors(rng):
     """Products of three factors, and of computed ones."""
     term = rng.choice(["x[m, k] * w[k, n] * (if p[m, k] > 0.0 then 1.0 else 0.0)", "silu(x[m, k]) * w[k, n] * p[m, k]",
-                       "x[m, k] * w[k, n] * s[k] * p[m, k]", "p[m, k] * w[k, n] * tanh(w[k, n]) * x[m, k]"])
+                       "x[m, k] * w[k, n] * s[k] * p[m, k]", "p[m, k] * w[k, n] * tanh(w[k, n]) * x[m, k]",
+                       "x[m, k] * w[k, n] / s[k]", "x[m, k] * w[k, n] / (s[k] + 2.0) / p[m, k]"])
     text = ("kernel k(x: f32[M, K], w: f32[K, N], p: f32[M, K], s: f32[K]) -> (y: f32[M, N]) "
             f"{{ y[m, n] = sum[k]({term}) }}")
     return text, {"M": rounded(rng, 1, 8192), "K": rounded(rng, 32, 8192), "N": rounded(rng, 1, 8192)}
+
+
+@kind
+def conditional_product(rng):
+    """Products under a condition on one operand, or on the sum's index."""
+    kind_of = rng.choice(["f32", "f32", "bf16"])
+    condition = rng.choice(["p[m, k] > 0.0", "q[k, n] > 0.0", "s[k] > 0.0", "p[m, k] > 0.0 and q[k, n] > 0.0"])
+    text = (f"kernel k(x: {kind_of}[M, K], w: {kind_of}[K, N], p: {kind_of}[M, K], q: {kind_of}[K, N], s: {kind_of}[K]) "
+            f"-> (y: f32[M, N]) {{ y[m, n] = sum[k](if {condition} then x[m, k] * w[k, n] else 0.0) }}")
+    return text, {"M": rounded(rng, 16, 8192), "K": rounded(rng, 32, 8192), "N": rounded(rng, 16, 8192)}
+
+
+@kind
+def weighted_pairs(rng):
+    """Elements that are functions of two values of a row, or of a column."""
+    term = rng.choice(["s[k] * (x[m, k] - w[k, n]) ^ 2", "s[k] * abs(x[m, k] - w[k, n])", "max(x[m, k] - w[k, n], 0.0) * p[m, k]",
+                       "x[m, k] * w[k, n] + p[m, k]"])
+    reduction = rng.choice(["sum", "max"])
+    text = ("kernel k(x: f32[M, K], w: f32[K, N], p: f32[M, K], s: f32[K]) -> (y: f32[M, N]) "
+            f"{{ y[m, n] = {reduction}[k]({term}) }}")
+    return text, {"M": rounded(rng, 32, 4096), "K": rounded(rng, 8, 2048), "N": rounded(rng, 32, 4096)}
+
+
+@kind
+def two_products(rng):
+    """Two sums of products that share an operand, computed or as it is stored."""
+    first = rng.choice(["x[m, k]", "x[m, k] * s[k]", "silu(x[m, k])"])
+    second = rng.choice(["x[m, k] * v[k, n]", "x[m, k] * w[k, n] * t[k]"])
+    text = ("kernel k(x: f32[M, K], w: f32[K, N], v: f32[K, N], s: f32[K], t: f32[K]) -> (y: f32[M, N], z: f32[M, N]) "
+            f"{{ y[m, n] = sum[k]({first} * w[k, n])\n z[m, n] = sum[k]({second}) }}")
+    return text, {"M": rounded(rng, 16, 8192), "K": rounded(rng, 32, 8192), "N": rounded(rng, 16, 8192)}
+
+
+@kind
+def few_long_rows(rng):
+    """Statistics of few long rows."""
+    kind_of = rng.choice(["f32", "f32", "bf16"])
+    value = rng.choice(["softmax[c](x[r, c])", "x[r, c] * rsqrt(mean[c](x[r, c]^2))", "argmax[c](x[r, c])",
+                        "logsumexp[c](x[r, c])", "x[r, c] - mean[c](x[r, c])"])
+    isRow = value.endswith("[c](x[r, c])") and not value.startswith(("softmax", "x"))
+    result = f"(y: {'i32' if 'arg' in value else 'f32'}[R]) {{ y[r]" if isRow else f"(y: {kind_of}[R, C]) {{ y[r, c]"
+    return (f"kernel k(x: {kind_of}[R, C]) -> {result} = {value} }}",
+            {"R": rng.randint(1, 64), "C": rounded(rng, 16384, 1 << 20)})

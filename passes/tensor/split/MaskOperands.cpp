@@ -51,6 +51,11 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-mask-operands";
 /// Fewer rows or columns are no tile: threads read the operands once as they are.
 static constexpr double leastSide = 16;
+/// Nanoseconds that a block takes for each term of a sum as it is, however few results it has: a
+/// wait for memory every 8 terms, of which some overlap. As predicted for 56 x 128 results.
+static constexpr double timeOfTerm = 40;
+/// Into how many parts the product's sum is cut at most (tk-split-contractions).
+static constexpr int64_t mostCuts = 16;
 
 namespace {
 using Indices = llvm::SmallDenseSet<Value, 4>;
@@ -221,17 +226,25 @@ bool OperandMasking::pays(ComputeOp compute, ReduceOp reduce, const MaskedProduc
     return false;
   const double terms = guessSize(kernel, reduce.getUpper()[0]), results = others * rows * columns;
   double onCores = std::numeric_limits<double>::max();
-  for (const CoreTile &tile : coreTiles) {
-    const double tiles =
-        others * double(tile.count(static_cast<int64_t>(rows), static_cast<int64_t>(columns)));
-    onCores = std::min(
-        onCores, tile.timeOf(static_cast<int64_t>(tiles), static_cast<int64_t>(terms), processors));
+  for (int64_t cuts = 1; cuts <= mostCuts; cuts *= 2) {
+    const double parts = static_cast<double>(cuts);
+    const double added =
+        cuts == 1 ? 0 : cost::launch + 2 * cost::bytesOfWide * parts * results * cost::byte;
+    for (const CoreTile &tile : coreTiles) {
+      const double tiles =
+          parts * others *
+          double(tile.count(static_cast<int64_t>(rows), static_cast<int64_t>(columns)));
+      onCores =
+          std::min(onCores, added + tile.timeOf(static_cast<int64_t>(tiles),
+                                                static_cast<int64_t>(terms / parts), processors));
+    }
   }
   // The results are stored, read, and stored again.
-  constexpr double bytesOfResult = 3 * 4;
+  constexpr double bytesOfResult = 3 * cost::bytesOfWide;
   const double stored =
       product.isExact ? 0 : 2 * cost::launch + bytesOfResult * results * cost::byte;
-  return results * terms * cost::termOfCountedTaps > onCores + stored;
+  const double asItIs = terms * std::max(results * cost::termOfCountedTaps, timeOfTerm);
+  return asItIs > onCores + stored;
 }
 
 /// Stores the sums of `reduce` by a compute op of their own.

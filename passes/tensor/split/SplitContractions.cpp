@@ -19,7 +19,8 @@
 //    All parts have one length, a multiple of a tile's K. Padded loads give zeros past the end.
 //    Parts of groups, of f32 and of f64 have loop bounds instead. A scale that a run of elements
 //    shares is never cut.
-// 4. The old compute op adds the parts in a fixed order.
+// 4. The old compute op adds the parts in a fixed order. Several sums of f32 or f64 in one loop are
+//    cut together.
 //
 // The pass declines if one part has the least predicted time, or if the sizes are unknown.
 //
@@ -173,10 +174,10 @@ static bool areWide(ReduceOp reduce, Operation *product) {
                       [&](Value factor) { return isComputedWide(reduce, factor); });
 }
 
-/// Does `reduce` sum products of two computed values, one over the rows and one over the columns of
-/// `compute`? CUDA cores multiply them in tiles.
-static bool isComputedProduct(ComputeOp compute, ReduceOp reduce) {
-  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+/// Is `term`, of `reduce`, the product of two loaded or computed values, one over the rows and one
+/// over the columns of `compute`? CUDA cores multiply them in tiles.
+static bool isComputedProduct(ComputeOp compute, ReduceOp reduce, Value term) {
+  auto product = term.getDefiningOp<arith::MulFOp>();
   if (!product || compute.getNumIndices() < 2 || !areWide(reduce, product))
     return false;
   const unsigned last = compute.getNumIndices() - 1;
@@ -236,6 +237,19 @@ static bool hasTiles(ComputeOp compute) {
   });
 }
 
+/// Are all that `reduce` carries sums of products on CUDA cores that do not need each other, over
+/// one index from zero?
+static bool carriesWideProducts(ComputeOp compute, ReduceOp reduce) {
+  if (!reduce.isOnline() || reduce.getNumIndices() != 1 ||
+      getConstantIndex(reduce.getLower()[0]) != 0)
+    return false;
+  for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues()))
+    if (reduce.getKind(n) != ReduceKind::Sum || !reduce.standsAlone(n) ||
+        !isComputedProduct(compute, reduce, term))
+      return false;
+  return true;
+}
+
 /// Is `reduce` a plain sum over one index from zero?
 static bool isPlainSum(ReduceOp reduce) {
   return !reduce.isOnline() && reduce.getNumIndices() == 1 && reduce.getNumAccumulators() == 1 &&
@@ -267,11 +281,15 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();
   });
-  if (others.wasInterrupted() || !hasTiles(compute) || !isPlainSum(reduce) ||
-      reduce->getBlock() != compute.getBlock())
+  if (others.wasInterrupted() || !hasTiles(compute) || reduce->getBlock() != compute.getBlock())
+    return false;
+  if (carriesWideProducts(compute, reduce))
+    return true;
+  if (!isPlainSum(reduce))
     return false;
   return findGroup(compute, reduce) ||
-         ((isMatrixProduct(reduce) || isComputedProduct(compute, reduce)) &&
+         ((isMatrixProduct(reduce) ||
+           isComputedProduct(compute, reduce, reduce.getYield().getValues()[0])) &&
           classifyFactors(compute->getParentOfType<KernelOp>(), reduce) != Factors::Unfit);
 }
 
@@ -523,9 +541,12 @@ ComputeOp ContractionSplit::createParts(Value parts, Value length) {
   SmallVector<Value> extents = {parts};
   llvm::append_range(extents, compute.getExtents());
   std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".parts").str();
+  SmallVector<std::string> results = {name};
+  for (unsigned n = 1; n < reduce.getNumResults(); ++n)
+    results.push_back(name + std::to_string(n));
   return ComputeOp::create(
-      builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      builder, loc, names, extents, llvm::to_vector(reduce.getResultTypes()),
+      SmallVector<StringRef>(results.begin(), results.end()), ArrayRef<SmallVector<unsigned>>{},
       [&](OpBuilder &body, Location, ValueRange indices) {
         IRMapping mapping;
         for (auto [old, index] :
@@ -537,7 +558,7 @@ ComputeOp ContractionSplit::createParts(Value parts, Value length) {
           takeRange(part, indices.front(), length);
         else
           takePart(part, indices.front(), length);
-        YieldOp::create(body, loc, ValueRange{whole});
+        YieldOp::create(body, loc, part.getResults());
       });
 }
 
@@ -560,13 +581,15 @@ void ContractionSplit::apply(int64_t count) {
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed in " + Twine(count) + " parts (split-K)");
   OpBuilder body(reduce);
-  Value sum;
-  for (int64_t part = 0; part < count; ++part) {
-    SmallVector<Value> at = {arith::ConstantIndexOp::create(body, loc, part)};
-    llvm::append_range(at, compute.getBlock()->getArguments());
-    Value term = LoadOp::create(body, loc, partial->getResult(0), at, Value());
-    sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
+  for (unsigned n = 0; n < reduce.getNumResults(); ++n) {
+    Value sum;
+    for (int64_t part = 0; part < count; ++part) {
+      SmallVector<Value> at = {arith::ConstantIndexOp::create(body, loc, part)};
+      llvm::append_range(at, compute.getBlock()->getArguments());
+      Value term = LoadOp::create(body, loc, partial->getResult(n), at, Value());
+      sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
+    }
+    reduce.getResult(n).replaceAllUsesWith(sum);
   }
-  reduce.getResult(0).replaceAllUsesWith(sum);
   reduce.erase();
 }
