@@ -80,6 +80,8 @@ private:
 /// The condition under which `element` is 1, and not 0.
 static Value conditionOf(Value element) {
   Operation *op = element.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op))
+    op = cast.getIn().getDefiningOp();
   if (isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp>(op))
     return op->getOperand(0).getType().isInteger(1) ? op->getOperand(0) : Value();
   auto select = dyn_cast_or_null<arith::SelectOp>(op);
@@ -90,8 +92,9 @@ static Value conditionOf(Value element) {
 
 static std::optional<KeyedCount> matchCount(ComputeOp compute, ReduceOp reduce) {
   std::optional<KeyedReduction> keyed = matchKeyedReduction(compute, reduce);
-  if (!keyed || reduce.getKind(0) != ReduceKind::Sum || !keyed->columns.empty() ||
-      !keyed->rest.empty() || keyed->key.indices.size() != keyed->key.numBatches + 1)
+  if (!keyed || keyed->readsGroup || reduce.getKind(0) != ReduceKind::Sum ||
+      !keyed->columns.empty() || !keyed->rest.empty() ||
+      keyed->key.indices.size() != keyed->key.numBatches + 1)
     return std::nullopt;
   Value condition = conditionOf(reduce.getYield().getValues()[0]);
   return condition ? std::optional(KeyedCount{*keyed, condition}) : std::nullopt;
@@ -143,8 +146,8 @@ Value DigitCounting::countOne(OpBuilder &at, const KeyedCount &count, ValueRange
     if (also)
       isValue = arith::AndIOp::create(at, loc, isValue, also);
     // A number of 8 bits, and not a choice of 32 bits, is an operand of the matrix unit.
-    Value chosen = arith::SelectOp::create(at, loc, isValue, writer.constant(at, 1),
-                                           writer.constant(at, 0));
+    Value chosen =
+        arith::SelectOp::create(at, loc, isValue, writer.constant(at, 1), writer.constant(at, 0));
     chosen = arith::IndexCastOp::create(at, loc, at.getI8Type(), chosen);
     return arith::ExtSIOp::create(at, loc, at.getI32Type(), chosen);
   };

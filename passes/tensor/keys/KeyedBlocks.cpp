@@ -15,10 +15,11 @@ using namespace tk;
 // Elements of sorted rows
 //===----------------------------------------------------------------------===//
 
-/// Copies `element` for the row `row`, or of a place without a row. `columns` and `rest` are the
-/// other indices. Without `isPresent` the element is that of another key.
-Value TermSorting::copyElement(OpBuilder &at, const KeyedReduction &keyed, Value element, Value row,
-                               ValueRange columns, ValueRange rest, bool isPresent) {
+/// Copies `element` for the row `row`, or of a place without a row, in `block`. `columns` and
+/// `rest` are the other indices. Without `isPresent` the element is that of another key.
+Value TermSorting::copyElement(OpBuilder &at, const KeyedReduction &keyed, Value element,
+                               Value block, Value row, ValueRange columns, ValueRange rest,
+                               bool isPresent) {
   rows.push_back(row);
   IRMapping mapping;
   SmallVector<Value> indices = splitRow(at, loc, row, keyed.key.extents);
@@ -27,6 +28,16 @@ Value TermSorting::copyElement(OpBuilder &at, const KeyedReduction &keyed, Value
     mapping.map(compute.getIndex(p), column);
   for (auto [n, index] : llvm::zip_equal(keyed.rest, rest))
     mapping.map(ReduceOp(keyed.reduce).getIndex(n), index);
+  if (keyed.readsGroup) {
+    // All rows of the block have this key. The last group of a batch has none.
+    Value group = writer.loadIndex(at, order.blockGroup, {block});
+    rows.push_back(group);
+    if (keyed.key.numBatches > 0) {
+      Value groups = arith::AddIOp::create(at, loc, keyed.key.numKeys, writer.constant(at, 1));
+      group = FloorModOp::create(at, loc, group.getType(), group, groups);
+    }
+    mapping.map(compute.getIndex(keyed.group), group);
+  }
   Value holds;
   if (isPresent)
     holds = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::sge, row, writer.constant(at, 0));
@@ -96,7 +107,7 @@ Value TermSorting::storeBlocks(const KeyedReduction &keyed, StringRef suffix, Ty
                                   Value row =
                                       writer.loadIndex(in, order.blockRow, {indices[0], place[0]});
                                   Value element = copyElement(
-                                      in, keyed, reduce.getYield().getValues()[0], row,
+                                      in, keyed, reduce.getYield().getValues()[0], indices[0], row,
                                       indices.drop_front(), place.drop_front(), isPresent);
                                   if (isPresent)
                                     return element;
@@ -195,7 +206,8 @@ Value TermSorting::reduceRuns(const KeyedReduction &keyed, StringRef suffix) {
                                   Value row = writer.loadIndex(
                                       in, order.blockRow, {place[0], writer.constant(in, 0)}, -1);
                                   return copyElement(in, keyed, reduce.getYield().getValues()[0],
-                                                     row, indices.drop_front(), place.drop_front());
+                                                     indices[0], row, indices.drop_front(),
+                                                     place.drop_front());
                                 })
             .getResult(0);
       });

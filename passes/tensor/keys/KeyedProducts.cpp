@@ -36,7 +36,8 @@ Value TermSorting::storeFactor(const KeyedReduction &keyed, Value factor,
         unsigned next = 1;
         for (unsigned p : keyed.columns)
           own.push_back(llvm::is_contained(columns, p) ? indices[next++] : writer.constant(at, 0));
-        return copyElement(at, keyed, factor, row, own, {});
+        return copyElement(at, keyed, factor, writer.divide(at, indices[0], termsOfBlock), row, own,
+                           {});
       });
   padRows(stored.getDefiningOp());
   eraseDead(stored.getDefiningOp<ComputeOp>());
@@ -107,7 +108,8 @@ Value TermSorting::differs(const KeyedReduction &keyed, Value factor, Value stor
       unsigned next = 0;
       for (unsigned p : keyed.columns)
         all.push_back(llvm::is_contained(columns, p) ? atColumns[next++] : writer.constant(at, 0));
-      value = copyElement(at, keyed, factor, row, all, {}, false);
+      value = copyElement(at, keyed, factor, writer.divide(at, place, termsOfBlock), row, all, {},
+                          false);
     }
     return arith::ExtUIOp::create(at, loc, type, isNan(at, value));
   };

@@ -87,9 +87,17 @@ bool AbsentElement::isIdentity(Value value) {
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return isIdentity(select.getFalseValue()) &&
            (isFalse(select.getCondition()) || isIdentity(select.getTrueValue()));
+  if (kind == ReduceKind::Any && isFalse(value))
+    return true;
   if (kind != ReduceKind::Sum)
     return tk::isIdentity(value, kind);
-  if (isa<arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::SIToFPOp, arith::ExtSIOp>(op))
+  // exp(-inf - m) is 0, as in the sum of a logsumexp.
+  if (auto exponential = dyn_cast<ExpDiffOp>(op)) {
+    AbsentElement argument(ReduceKind::Max, tests);
+    return argument.isIdentity(exponential.getA());
+  }
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::SIToFPOp, arith::ExtSIOp,
+          arith::IndexCastOp>(op))
     return isIdentity(op->getOperand(0));
   if (isa<arith::ExtUIOp, arith::UIToFPOp>(op))
     return op->getOperand(0).getType().isInteger(1) ? isFalse(op->getOperand(0))
@@ -169,8 +177,8 @@ SmallVector<unsigned> tk::getColumnsOf(const KeyedReduction &keyed, Value value)
 
 std::optional<KeyedReduction> tk::matchKeyedReduction(ComputeOp compute, ReduceOp reduce) {
   ReduceKind kind = reduce.getKind(0);
-  if (reduce.isOnline() ||
-      (kind != ReduceKind::Sum && kind != ReduceKind::Max && kind != ReduceKind::Min))
+  if (reduce.isOnline() || (kind != ReduceKind::Sum && kind != ReduceKind::Max &&
+                            kind != ReduceKind::Min && kind != ReduceKind::Any))
     return std::nullopt;
   // A reduction inside the element would be computed for each place.
   for (Operation &op : *reduce.getBlock())
@@ -195,9 +203,14 @@ std::optional<KeyedReduction> tk::matchKeyedReduction(ComputeOp compute, ReduceO
         if (equality.equal(same.getResult(), test.getResult()))
           keyed->tests.push_back(same);
       AbsentElement absent(kind, keyed->tests);
-      if (!absent.isIdentity(element) || dependsBeside(element, group, keyed->tests))
+      if (!absent.isIdentity(element))
         continue;
       keyed->others = absent.others;
+      keyed->readsGroup = dependsBeside(element, group, keyed->tests);
+      // Elements of another key are counted once, not for each group.
+      if (llvm::any_of(keyed->others,
+                       [&](Value other) { return dependsBeside(other, group, keyed->tests); }))
+        continue;
       for (unsigned p = 0; p < compute.getNumIndices(); ++p)
         if (p != keyed->group && !llvm::is_contained(keyed->key.indices, compute.getIndex(p)) &&
             dependsBeside(element, compute.getIndex(p), keyed->tests))

@@ -9,8 +9,9 @@ namespace tk {
 /// A reduction of the elements whose key is an index of the compute op.
 struct KeyedReduction {
   ReduceOp reduce;
-  RowKey key;         ///< its indices: those of batches, then those of the reduction
-  unsigned group = 0; ///< the position of the compute op's index
+  RowKey key;              ///< its indices: those of batches, then those of the reduction
+  unsigned group = 0;      ///< the position of the compute op's index
+  bool readsGroup = false; ///< the element depends on it besides the comparison
   llvm::SmallVector<mlir::Value> tests; ///< the comparisons of the key with that index
   llvm::SmallVector<unsigned> columns; ///< positions of indices that the element depends on besides
   llvm::SmallVector<unsigned> rest;    ///< positions of the reduction's indices besides the key's
@@ -20,7 +21,7 @@ struct KeyedReduction {
 };
 
 /// Matches `reduce`, in the body of `compute`: its element is the identity of the reduction unless
-/// a key equals an index of `compute`, and depends on that index by this comparison alone.
+/// a key equals an index of `compute`.
 std::optional<KeyedReduction> matchKeyedReduction(ComputeOp compute, ReduceOp reduce);
 
 /// The factors of the element if it is a product of two, over columns of their own each.

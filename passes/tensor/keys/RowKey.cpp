@@ -4,6 +4,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/keys/DigitOrder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -158,7 +159,21 @@ OpBuilder RowOrders::getPlace(const RowKey &key) {
   return OpBuilder(place);
 }
 
-const RowOrder &RowOrders::get(const RowKey &key, int64_t rowsOfBlock) {
+/// Are rows sorted by two digits of their group?
+static bool hasDigits(double batches, double rows, double groups, int64_t rowsOfBlock) {
+  constexpr double fewGroups = 1024;
+  return batches == 1 && groups > fewGroups &&
+         DigitSorter::timeOf(rows, groups, rowsOfBlock) <
+             RowSorter::timeOf(batches, rows, groups, rowsOfBlock);
+}
+
+double RowOrders::timeOf(double batches, double rows, double groups, int64_t rowsOfBlock) {
+  return hasDigits(batches, rows, groups, rowsOfBlock)
+             ? DigitSorter::timeOf(rows, groups, rowsOfBlock)
+             : RowSorter::timeOf(batches, rows, groups, rowsOfBlock);
+}
+
+const RowOrder &RowOrders::get(const RowKey &key, int64_t rowsOfBlock, bool withPlaces) {
   if (Entry *entry = find(key, rowsOfBlock))
     return entry->order;
   OpBuilder builder = getPlace(key);
@@ -173,32 +188,37 @@ const RowOrder &RowOrders::get(const RowKey &key, int64_t rowsOfBlock) {
   // A last group has the rows whose key is outside.
   Value numGroups = arith::AddIOp::create(builder, loc, key.numKeys, writer.constant(builder, 1));
   Entry &entry = entries.emplace_back(Entry{key, rowsOfBlock, {}});
-  RowSorter sorter(kernel,
-                   ComputeWriter(builder, loc, cast<StringAttr>(compute.getNames()[0]).getValue()));
-  entry.order =
-      sorter.sort(batches, numRows, numGroups, rowsOfBlock, [&](OpBuilder &at, Value row) -> Value {
-        SmallVector<Value> indices = splitRow(at, loc, row, key.extents);
-        IRMapping mapping;
-        mapping.map(ValueRange(key.indices), ValueRange(indices));
-        Value own = cloneFrom(at, key.key, compute, mapping);
-        // The compute op of the key may be erased.
-        entry.key.key = own;
-        entry.key.indices = indices;
-        if (!own.getType().isIndex())
-          own = arith::IndexCastOp::create(at, loc, at.getIndexType(), own);
-        auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
-          return arith::CmpIOp::create(at, loc, predicate, own, bound);
-        };
-        Value isInside = arith::AndIOp::create(
-            at, loc, compare(arith::CmpIPredicate::sge, writer.constant(at, 0)),
-            compare(arith::CmpIPredicate::slt, key.numKeys));
-        return arith::SelectOp::create(at, loc, isInside, own, key.numKeys);
-      });
+  auto groupOf = [&](OpBuilder &at, Value row) -> Value {
+    SmallVector<Value> indices = splitRow(at, loc, row, key.extents);
+    IRMapping mapping;
+    mapping.map(ValueRange(key.indices), ValueRange(indices));
+    Value own = cloneFrom(at, key.key, compute, mapping);
+    // The compute op of the key may be erased.
+    entry.key.key = own;
+    entry.key.indices = indices;
+    if (!own.getType().isIndex())
+      own = arith::IndexCastOp::create(at, loc, at.getIndexType(), own);
+    auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
+      return arith::CmpIOp::create(at, loc, predicate, own, bound);
+    };
+    Value isInside =
+        arith::AndIOp::create(at, loc, compare(arith::CmpIPredicate::sge, writer.constant(at, 0)),
+                              compare(arith::CmpIPredicate::slt, key.numKeys));
+    return arith::SelectOp::create(at, loc, isInside, own, key.numKeys);
+  };
+  const StringRef name = cast<StringAttr>(compute.getNames()[0]).getValue();
+  if (!withPlaces && hasDigits(batches ? guessSize(kernel, batches) : 1, guessSize(kernel, numRows),
+                               guessSize(kernel, numGroups), rowsOfBlock))
+    entry.order =
+        DigitSorter(kernel, builder, loc, name).sort(numRows, numGroups, rowsOfBlock, groupOf);
+  else
+    entry.order = RowSorter(kernel, ComputeWriter(builder, loc, name))
+                      .sort(batches, numRows, numGroups, rowsOfBlock, groupOf);
   return entry.order;
 }
 
 void RowOrders::eraseUnused() {
   for (Entry &entry : entries)
-    if (entry.order.place.use_empty())
+    if (entry.order.place && entry.order.place.use_empty())
       entry.order.place.getDefiningOp()->erase();
 }

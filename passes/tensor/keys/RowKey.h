@@ -42,8 +42,10 @@ public:
   explicit RowOrders(KernelOp kernel) : kernel(kernel) {}
 
   /// The order of the rows of `key`, in blocks of `rowsOfBlock`. The compute ops that sort are
-  /// created at the first call.
-  const RowOrder &get(const RowKey &key, int64_t rowsOfBlock);
+  /// created at the first call. Without `withPlaces` the order may have no places of rows.
+  const RowOrder &get(const RowKey &key, int64_t rowsOfBlock, bool withPlaces);
+  /// Nanoseconds that it takes to sort rows of these numbers without their places.
+  static double timeOf(double batches, double rows, double groups, int64_t rowsOfBlock);
   /// Erases places of rows that nothing reads.
   void eraseUnused();
   bool contains(const RowKey &key, int64_t rowsOfBlock) {

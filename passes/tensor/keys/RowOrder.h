@@ -14,8 +14,10 @@ struct RowOrder {
   mlir::Value first;      ///< [group] the group's first block
   mlir::Value blockGroup; ///< [block] the group of a block
   mlir::Value blockRow;   ///< [block, place] the row at a place of a block, or -1
-  mlir::Value place;      ///< [chunk, row of the chunk] block * rows of a block + place, or -1
+  mlir::Value place;      ///< [chunk, row of the chunk] block * rows of a block + place, or -1;
+                          ///< null if rows were sorted by two digits
   mlir::Value numBlocks;  ///< as many as there may be; the last ones may be empty
+  int64_t rowsOfBlock = 0;
 };
 
 /// Writes compute ops at one place of a kernel.

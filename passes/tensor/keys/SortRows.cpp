@@ -294,7 +294,7 @@ void RowSorting::rewrite(ComputeOp compute, ArrayRef<TableProduct> products) {
   const RowKey &key = products.front().key;
   SortedResult how;
   how.result = compute.getResult(0);
-  how.order = &orders.get(key, rowsOfBlock);
+  how.order = &orders.get(key, rowsOfBlock, /*withPlaces=*/true);
   how.key = key;
   for (Value index : key.indices)
     how.rows.push_back(cast<BlockArgument>(index).getArgNumber());

@@ -116,7 +116,7 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
     return false;
   double plain = 0, sorted = 0;
   if (!orders.contains(key, ofBlock))
-    sorted += RowSorter::timeOf(batches, ofBatch, keys + 1, ofBlock);
+    sorted += RowOrders::timeOf(batches, ofBatch, keys + 1, ofBlock);
   for (const KeyedReduction &keyed : all) {
     double columns = 1, rest = 1;
     for (unsigned p : keyed.columns)
@@ -141,7 +141,7 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
 
 void TermSorting::rewrite(ArrayRef<KeyedReduction> all, unsigned number) {
   const int64_t ofBlock = blockSizeOf(all);
-  order = orders.get(all.front().key, ofBlock);
+  order = orders.get(all.front().key, ofBlock, /*withPlaces=*/false);
   for (const KeyedReduction &keyed : all) {
     note(keyed.reduce, passName, Verdict::Derived,
          "elements of the " + describe(keyed.reduce) + " are sorted by their key, " +

@@ -29,8 +29,8 @@ private:
   std::pair<double, double> timesOfProduct(const KeyedReduction &keyed, double products,
                                            double places, double columns);
   mlir::Value copyElement(mlir::OpBuilder &at, const KeyedReduction &keyed, mlir::Value element,
-                          mlir::Value row, mlir::ValueRange columns, mlir::ValueRange rest,
-                          bool isPresent = true);
+                          mlir::Value block, mlir::Value row, mlir::ValueRange columns,
+                          mlir::ValueRange rest, bool isPresent = true);
   void padRows(mlir::Operation *in);
   mlir::Value firstBlock(mlir::OpBuilder &at, const KeyedReduction &keyed, bool isNext);
   mlir::Value isNan(mlir::OpBuilder &at, mlir::Value value);
