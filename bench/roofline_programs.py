@@ -440,13 +440,13 @@ def experts(rng):
     elif rng.random() < 0.3:
         product = f"silu({product}) * {product.replace('w[', 'v[')}"
     params = f"x: {kind_of}[M, C], w: {kind_of}[{shape}], v: {kind_of}[{shape}], p: f32[M, K], e: i32[M{', K' if 'k' in entry else ''}]"
-    text = f"kernel forward({params}) -> (y: {kind_of}[M, F]) {{ y[m, f] = {product} }}"
+    text = f"kernel k({params}) -> (y: {kind_of}[M, F]) {{ y[m, f] = {product} }}"
+    sizes = {"M": rounded(rng, 1, 65536), "C": rounded(rng, 64, 4096), "F": rounded(rng, 64, 4096),
+             "E": rng.choice([4, 8, 64, 128]), "K": rng.choice([1, 2, 8])}
     if rng.random() < 0.3:
-        text += "\ngrad k = forward wrt (x, w)"
-    else:
-        text = text.replace("kernel forward", "kernel k")
-    return text, {"M": rounded(rng, 1, 65536), "C": rounded(rng, 64, 4096), "F": rounded(rng, 64, 4096),
-                  "E": rng.choice([4, 8, 64, 128]), "K": rng.choice([1, 2, 8])}
+        text += "\ngrad k_backward = k wrt (x, w)"
+        sizes["kernel"] = "k_backward"
+    return text, sizes
 
 
 @kind

@@ -31,7 +31,6 @@
 #include "passes/tensor/keys/KeyedTerms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -77,26 +76,13 @@ private:
 
 } // namespace
 
-/// The condition under which `element` is 1, and not 0.
-static Value conditionOf(Value element) {
-  Operation *op = element.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op))
-    op = cast.getIn().getDefiningOp();
-  if (isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp>(op))
-    return op->getOperand(0).getType().isInteger(1) ? op->getOperand(0) : Value();
-  auto select = dyn_cast_or_null<arith::SelectOp>(op);
-  bool isOne = select && (matchPattern(select.getTrueValue(), m_One()) ||
-                          matchPattern(select.getTrueValue(), m_OneFloat()));
-  return isOne ? select.getCondition() : Value();
-}
-
 static std::optional<KeyedCount> matchCount(ComputeOp compute, ReduceOp reduce) {
   std::optional<KeyedReduction> keyed = matchKeyedReduction(compute, reduce);
   if (!keyed || keyed->readsGroup || reduce.getKind(0) != ReduceKind::Sum ||
       !keyed->columns.empty() || !keyed->rest.empty() ||
       keyed->key.indices.size() != keyed->key.numBatches + 1)
     return std::nullopt;
-  Value condition = conditionOf(reduce.getYield().getValues()[0]);
+  Value condition = getCountedCondition(reduce.getYield().getValues()[0]);
   return condition ? std::optional(KeyedCount{*keyed, condition}) : std::nullopt;
 }
 

@@ -232,3 +232,15 @@ std::optional<std::pair<Value, Value>> tk::getKeyedFactors(const KeyedReduction 
     return std::nullopt;
   return std::pair(multiply->getOperand(0), multiply->getOperand(1));
 }
+
+Value tk::getCountedCondition(Value element) {
+  Operation *op = element.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op))
+    op = cast.getIn().getDefiningOp();
+  if (isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp>(op))
+    return op->getOperand(0).getType().isInteger(1) ? op->getOperand(0) : Value();
+  auto select = dyn_cast_or_null<arith::SelectOp>(op);
+  bool isOne = select && (matchPattern(select.getTrueValue(), m_One()) ||
+                          matchPattern(select.getTrueValue(), m_OneFloat()));
+  return isOne ? select.getCondition() : Value();
+}

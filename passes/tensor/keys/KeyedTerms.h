@@ -27,6 +27,9 @@ std::optional<KeyedReduction> matchKeyedReduction(ComputeOp compute, ReduceOp re
 /// The factors of the element if it is a product of two, over columns of their own each.
 std::optional<std::pair<mlir::Value, mlir::Value>> getKeyedFactors(const KeyedReduction &keyed);
 
+/// The condition under which `element` is 1, and not 0; null if it is something else.
+mlir::Value getCountedCondition(mlir::Value element);
+
 /// The positions of the columns that `value` depends on.
 llvm::SmallVector<unsigned> getColumnsOf(const KeyedReduction &keyed, mlir::Value value);
 

@@ -89,8 +89,8 @@ private:
 
 } // namespace
 
-static SmallVector<TableProduct> findProducts(KernelOp kernel, ComputeOp compute) {
-  SmallVector<TableProduct> products;
+static std::vector<TableProduct> findProducts(KernelOp kernel, ComputeOp compute) {
+  std::vector<TableProduct> products;
   if (compute.getNumResults() != 1 || replacesParameter(kernel, compute) ||
       compute.getIndicesOf(0).size() != compute.getNumIndices())
     return products;
@@ -140,13 +140,12 @@ bool RowSorting::pays(ArrayRef<TableProduct> products) {
       columns *= guessSize(kernel, extent);
     }
     ReduceOp reduce = product.reduce;
-    for (Value index : reduce.getBlock()->getArguments())
-      if (!llvm::is_contained(key.indices, index)) {
-        Value extent = getExtent(index, key.compute);
-        if (!isKnown(extent))
-          return false;
-        depth *= guessSize(kernel, extent);
-      }
+    for (Value index : product.summed) {
+      Value extent = getExtent(index, key.compute);
+      if (!isKnown(extent))
+        return false;
+      depth *= guessSize(kernel, extent);
+    }
     const bool isNarrow = product.operandBits <= 16;
     const double bytes = product.operandBits / 8.0;
     const bool isInCache = bytes * groups * columns * depth <= cost::ownMatricesInCache;
@@ -312,7 +311,7 @@ void RowSorting::rewrite(ComputeOp compute, ArrayRef<TableProduct> products) {
 }
 
 unsigned RowSorting::sort(ComputeOp compute) {
-  SmallVector<TableProduct> products = findProducts(kernel, compute);
+  std::vector<TableProduct> products = findProducts(kernel, compute);
   if (products.empty())
     return 0;
   if (shareRows(products)) {
@@ -326,7 +325,10 @@ unsigned RowSorting::sort(ComputeOp compute) {
     if (pays(product)) {
       ComputeOp own = separateProduct(product);
       std::optional<TableProduct> moved;
-      own->walk([&](ReduceOp reduce) { moved = matchTableProduct(kernel, own, reduce); });
+      own->walk([&](ReduceOp reduce) {
+        if (!moved)
+          moved = matchTableProduct(kernel, own, reduce);
+      });
       assert(moved && "a product stays one in a compute op of its own");
       rewrite(own, *moved);
       ++sorted;

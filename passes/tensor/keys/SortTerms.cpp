@@ -130,8 +130,14 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
       sorted += some;
       continue;
     }
-    plain += (keyed.columns.empty() ? cost::countedTerm : cost::guardedTerm) * terms * keys *
-             columns * rest;
+    constexpr double fewColumns = 4;
+    const bool isCount =
+        keyed.columns.empty() &&
+        getCountedCondition(ReduceOp(keyed.reduce).getYield().getValues()[0]) != nullptr;
+    const double ofTerm = isCount                       ? cost::countedTerm
+                          : columns * rest < fewColumns ? cost::guardedFewTerm
+                                                        : cost::guardedTerm;
+    plain += ofTerm * terms * keys * columns * rest;
     sorted += 2 * cost::launch + cost::byte * bits / 8 * terms * columns * rest;
     if (!keyed.others.empty())
       sorted += 2 * cost::launch;

@@ -16,6 +16,7 @@
 #include "passes/tensor/keys/StoreRowOperands.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/keys/RowKey.h"
@@ -73,8 +74,12 @@ static bool isSame(StoredOperand &stored, ReduceOp reduce, Value operand) {
 
 void tk::storeRowOperands(ComputeOp sorted) {
   SmallVector<StoredOperand> all;
-  for (ReduceOp reduce : llvm::to_vector(sorted.getBlock()->getOps<ReduceOp>())) {
-    if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum)
+  SmallVector<ReduceOp> reduces;
+  sorted->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
+  for (ReduceOp reduce : reduces) {
+    SmallVector<ReduceOp> around = getEnclosingReductions(reduce);
+    if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum ||
+        llvm::any_of(around, [](ReduceOp outer) { return outer.isOnline(); }))
       continue;
     groupFactors(reduce);
     Operation *multiply = reduce.getYield().getValues()[0].getDefiningOp();
@@ -84,14 +89,20 @@ void tk::storeRowOperands(ComputeOp sorted) {
       Value operand = withoutExtension(factor);
       llvm::SetVector<Value> indices = getIndicesBeside({}, operand);
       SmallVector<Value> own = {sorted.getIndex(0), sorted.getIndex(1)};
+      for (ReduceOp outer : llvm::reverse(around))
+        llvm::append_range(own, outer.getBlock()->getArguments());
       llvm::append_range(own, reduce.getBlock()->getArguments());
-      bool isOfRows =
-          indices.contains(own[0]) && indices.contains(own[1]) &&
-          llvm::all_of(indices, [&](Value index) { return llvm::is_contained(own, index); });
+      auto isOwn = [&](Value index) { return llvm::is_contained(own, index); };
+      Value other = multiply->getOperand(factor == multiply->getOperand(0) ? 1 : 0);
+      bool isOfRows = indices.contains(own[0]) && indices.contains(own[1]) &&
+                      llvm::all_of(indices, isOwn) &&
+                      !llvm::all_of(getIndicesBeside({}, other), isOwn);
       if (!isOfRows || isElement(operand))
         continue;
-      auto known = llvm::find_if(
-          all, [&](StoredOperand &stored) { return isSame(stored, reduce, operand); });
+      auto known = llvm::find_if(all, [&](StoredOperand &stored) {
+        return around.empty() && getEnclosingReductions(stored.reduce).empty() &&
+               isSame(stored, reduce, operand);
+      });
       Value tensor = known != all.end() ? known->tensor : storeOperand(sorted, operand, own);
       if (known == all.end())
         all.push_back({reduce, operand, tensor});

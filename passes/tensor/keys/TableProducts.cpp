@@ -7,6 +7,9 @@
 //   tk.reduce [sum] ["k"] {p[m, k] * tk.reduce [sum] ["c"] {x[m, c] * w[e[m, k], c, f]}}
 //   tk.reduce [sum] ["c", "k"] {x[m, c] * w[e[m, k], c, f]}
 //
+// A sum of blocks with scales, `sum[b](sum[j](x[m, b * 128 + j] * w[e[m], f, b * 128 + j]) * ..)`,
+// is one product: both operands have the index of its blocks.
+//
 // Such a product becomes a compute op over `m`, `k` and `f`, so that its rows can be sorted.
 //
 //===----------------------------------------------------------------------===//
@@ -60,6 +63,33 @@ static unsigned bitsOf(Value factor, ComputeOp compute) {
   return bits;
 }
 
+/// Finds the sum whose indices both operands have, or `product`'s own. Returns the indices that are
+/// summed.
+static llvm::SetVector<Value> findSums(TableProduct &product, const llvm::SetVector<Value> &rows,
+                                       const llvm::SetVector<Value> &ofLeft,
+                                       const llvm::SetVector<Value> &ofRight) {
+  llvm::SetVector<Value> summed;
+  product.whole = product.reduce;
+  bool isWhole = true;
+  for (Value index : product.reduce.getBlock()->getArguments()) {
+    isWhole &= !rows.contains(index);
+    if (!rows.contains(index))
+      summed.insert(index);
+  }
+  for (ReduceOp around : getEnclosingReductions(product.reduce)) {
+    bool isShared =
+        isWhole && !around.isOnline() && around.getKind(0) == ReduceKind::Sum &&
+        llvm::all_of(around.getBlock()->getArguments(), [&](Value index) {
+          return !rows.contains(index) && ofLeft.contains(index) && ofRight.contains(index);
+        });
+    if (!isShared)
+      break;
+    summed.insert(around.getBlock()->args_begin(), around.getBlock()->args_end());
+    product.whole = around;
+  }
+  return summed;
+}
+
 /// Matches `right`, beside `left`, as the operand that the index `key` of one of its loads selects.
 static std::optional<TableProduct> matchKey(ComputeOp compute, ReduceOp reduce, Value left,
                                             Value right, Value key, Value numKeys) {
@@ -72,20 +102,26 @@ static std::optional<TableProduct> matchKey(ComputeOp compute, ReduceOp reduce, 
   // Each index is one of the rows or one of the columns. Columns of no row would be batches.
   if (rows.empty() || haveCommon(rows, ofRight) || !haveCommon(rows, ofLeft))
     return std::nullopt;
+  llvm::SetVector<Value> summed = findSums(product, rows, ofLeft, ofRight);
   llvm::SetVector<Value> columns;
   for (Value index : ofRight)
-    if (index.getParentBlock() != reduce.getBlock())
+    if (!summed.contains(index) && index.getParentBlock() != reduce.getBlock())
       columns.insert(index);
   if (columns.empty() || haveCommon(ofLeft, columns))
     return std::nullopt;
   for (Value index : ofLeft)
-    if (index.getParentBlock() != reduce.getBlock() && !rows.contains(index))
+    if (!summed.contains(index) && index.getParentBlock() != reduce.getBlock() &&
+        !rows.contains(index))
+      return std::nullopt;
+  for (Value index : getIndicesBeside({}, product.whole.getResult(0)))
+    if (!rows.contains(index) && !columns.contains(index))
       return std::nullopt;
   // A sum over the rows alone would have nothing left to be summed.
   if (llvm::all_of(reduce.getBlock()->getArguments(),
                    [&](Value index) { return rows.contains(index); }))
     return std::nullopt;
   product.columns = inOrder(columns);
+  product.summed.assign(summed.begin(), summed.end());
   RowKey &found = product.key;
   found.compute = compute;
   found.key = key;
@@ -93,8 +129,9 @@ static std::optional<TableProduct> matchKey(ComputeOp compute, ReduceOp reduce, 
   found.numKeys = numKeys;
   for (Value index : found.indices)
     found.extents.push_back(getExtent(index, compute));
-  bool areKnown = llvm::all_of(found.extents, [](Value extent) { return extent != nullptr; }) &&
-                  llvm::all_of(columns, [&](Value index) { return getExtent(index, compute); });
+  auto isKnown = [&](Value index) { return getExtent(index, compute) != nullptr; };
+  bool areKnown = llvm::all_of(found.indices, isKnown) && llvm::all_of(columns, isKnown) &&
+                  llvm::all_of(summed, isKnown);
   product.operandBits = std::max(bitsOf(left, compute), bitsOf(right, compute));
   return areKnown ? std::optional(product) : std::nullopt;
 }
@@ -220,6 +257,8 @@ ComputeOp tk::separateProduct(const TableProduct &product) {
             llvm::find(moved, static_cast<unsigned>(position)) - moved.begin()));
   }
   // A product that is rounded is stored so.
+  if (product.whole != product.reduce)
+    reduce = product.whole;
   Operation *last = reduce;
   if (reduce.getResult(0).hasOneUse())
     if (auto rounded = dyn_cast<arith::TruncFOp>(*reduce.getResult(0).user_begin()))

@@ -9,6 +9,9 @@ namespace tk {
 /// A contraction whose right operand lies at a place that a table gives each row.
 struct TableProduct {
   ReduceOp reduce;
+  /// The outermost sum whose indices both operands have: that of blocks with scales.
+  ReduceOp whole;
+  llvm::SmallVector<mlir::Value> summed; ///< the indices of all sums, less those of the row
   RowKey key;
   llvm::SmallVector<mlir::Value> columns; ///< the indices of the results besides those of the row
   unsigned operandBits = 0;               ///< of the wider operand, as it is stored
