@@ -32,8 +32,8 @@ inline constexpr double searched = 1.5e-3;
 /// A term of a sum that a condition guards. Sums of 2e9 to 7e9 terms are predicted 2.5e-4 to
 /// 3.1e-4, the one of 1024 x 128 x 1048576 terms 4.7e-4.
 inline constexpr double guardedTerm = 2.5e-4;
-/// The same of few columns. 1048576 terms of one column and 500 to 1309 groups are predicted 3e-4 to
-/// 6.8e-4.
+/// The same of few columns. 1048576 terms of one column and 500 to 1309 groups are predicted 3e-4
+/// to 6.8e-4.
 inline constexpr double guardedFewTerm = 5e-4;
 /// A term of a sum that counts under a condition. 1024 x 1048576 terms are predicted 184 us.
 inline constexpr double countedTerm = 1.7e-4;
