@@ -48,8 +48,8 @@ constexpr int64_t leastOfConverted = 64;
 /// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for
 /// scales with one stage less: 16 x 28672 x 8192, 448 blocks, 69.9 us with 4, 66.7 with 3.
 constexpr int64_t blocksOfFullRings = 3;
-/// Rows of a tile that are gathered together at least, by a table and of a tile that is read once.
-constexpr int64_t rowsOfGatheredBox = 8, rowsOfFixedBox = 4;
+/// Rows of a tile that is read once that are gathered together at least.
+constexpr int64_t rowsOfFixedBox = 4;
 
 } // namespace
 

@@ -11,6 +11,9 @@
 
 namespace tk {
 
+/// Rows of a tile that are gathered together at least, if a table names them.
+inline constexpr int64_t rowsOfGatheredBox = 8;
+
 /// How far apart the rows of a tensor are that copies of boxes take; 0 if they do not take it.
 int64_t rowAlignment(StatementShape &shape, LoadOp load);
 

@@ -12,6 +12,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/plan/TileBoxes.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -159,28 +160,39 @@ static bool rowsAreCrossed(ReduceOp product, Read read) {
          });
 }
 
-/// True if `reduce` sums products of factors of 16 bits, of which those that are loaded have rows
-/// for TMA, at places that no table names.
-static bool sumsHalfBoxes(ReduceOp reduce) {
-  auto kernel = reduce->getParentOfType<KernelOp>();
+/// True if TMA can load the tiles of `load`, a factor of `product`: boxes of rows, or groups of
+/// rows that a table names.
+static bool hasBoxes(LoadOp load, ReduceOp product, ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  if (getRowAlignment(kernel, load) < boxAlignment)
+    return false;
+  const bool isOfTable = llvm::any_of(load.getIndices(), [](Value index) {
+    return llvm::any_of(getSlice(index, index.getParentBlock()), llvm::IsaPred<LoadOp>);
+  });
+  if (!isOfTable)
+    return true;
+  StatementShape shape = analyzeStatement(kernel, compute);
+  const SmallVector<Value> indices(compute.getBlock()->getArguments());
+  llvm::SetVector<Value> tiled = getRows(product, indices);
+  tiled.insert(product.getIndex(0));
+  return areRowsGathered(shape, load, tiled.getArrayRef(), rowsOfGatheredBox);
+}
+
+/// True if `reduce` sums products of factors of 16 bits that TMA can load, or that are computed.
+static bool sumsHalfBoxes(ReduceOp reduce, ComputeOp compute) {
   auto isHalf = [](Value value) { return value.getType().isBF16() || value.getType().isF16(); };
   for (Value term : reduce.getYield().getValues()) {
     auto product = term.getDefiningOp<arith::MulFOp>();
-    if (!product)
+    if (!product || reduce.getNumIndices() != 1)
       return false;
     bool hasHalf = false;
     for (Value factor : product->getOperands()) {
-      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
-      if (!load || load.getTensor().getDefiningOp<ComputeOp>()) {
-        hasHalf |= isHalf(withoutExtension(factor));
-        continue;
-      }
-      bool isOfTable = llvm::any_of(load.getIndices(), [](Value index) {
-        return llvm::any_of(getSlice(index, index.getParentBlock()), llvm::IsaPred<LoadOp>);
-      });
-      if (isOfTable || !isHalf(load.getResult()) || getRowAlignment(kernel, load) < boxAlignment)
+      Value stored = withoutExtension(factor);
+      auto load = stored.getDefiningOp<LoadOp>();
+      const bool isParameter = load && !load.getTensor().getDefiningOp<ComputeOp>();
+      if (isParameter && (!isHalf(stored) || !hasBoxes(load, reduce, compute)))
         return false;
-      hasHalf = true;
+      hasHalf |= isHalf(stored);
     }
     if (!hasHalf)
       return false;
@@ -202,7 +214,7 @@ static bool haveColumnsByWarpgroup(Read read, BlockArgument columns) {
   Dependence onColumns(ValueRange{columns});
   for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
     if (llvm::any_of(reduce->getResults(), [&](Value sum) { return onColumns.on(sum); }) &&
-        !sumsHalfBoxes(reduce))
+        !sumsHalfBoxes(reduce, read.consumer))
       return false;
   int64_t elements = llvm::PowerOf2Ceil(upper);
   for (Operation *op : getProducerSlice(read.producer)) {
@@ -210,7 +222,8 @@ static bool haveColumnsByWarpgroup(Read read, BlockArgument columns) {
     if (!product || !isContraction(product))
       continue;
     const int64_t terms = getUpperBound(product.getUpper().back());
-    if (terms < 0 || terms > 2 * mostColumnsOfChain || !sumsHalfBoxes(product))
+    if (terms < 0 || terms > 2 * mostColumnsOfChain ||
+        !sumsHalfBoxes(product, cast<ComputeOp>(read.producer.getOwner())))
       return false;
     // tk-split-depths cuts a sum behind a power of two.
     const int64_t first = terms > mostColumnsOfWarpgroup ? llvm::bit_floor<uint64_t>(terms) : 0;

@@ -3,6 +3,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/Machine.h"
 #include "passes/plan/Planner.h"
 #include "passes/tensor/ranges/ChainMasks.h"
 #include "passes/tensor/split/ChainRows.h"
@@ -92,6 +93,10 @@ bool PartStates::paysInShares(gpu::TargetAttr target) {
   return llvm::any_of(shape.contractions, [&](Contraction &product) {
     if (!product.isOuter || !planner.isChainForWarpgroups(product, /*inShares=*/true))
       return false;
+    // Warpgroups that divide the columns of the outputs have one tile of 64 rows.
+    if (shape.upperOf(product.n).value_or(0) > mostColumnsOfWarpgroup)
+      tilesOfRows = std::max<int64_t>(
+          llvm::divideCeil(shape.upperOf(product.m).value_or(1), rowsOfWarpgroup), 1);
     int64_t size = length * mostBatch * shape.upperOf(product.n).value_or(0);
     bool isLong = size >= target.getProcessors() * termsOfProcessor * columnsOfResult;
     return planner.block.persistent.value_or(isLong && length >= leastRange);

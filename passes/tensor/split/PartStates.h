@@ -38,6 +38,7 @@ public:
   mlir::Value begin, end;                  ///< of the range; 0 if there is no such beginning
   llvm::SetVector<ReduceOp> readers;       ///< the reductions that combine states
   int64_t mostBatch = 1;                   ///< an upper bound of the number of ranges
+  int64_t tilesOfRows = 1;                 ///< each of which has work units of its own
   bool variesByRow = false;                ///< true if rows have bounds of their own
 
 private:

@@ -131,7 +131,7 @@ struct ShareParts : tk::impl::SharePartsBase<ShareParts> {
       PartStates parts(compute->getParentOfType<KernelOp>(), compute);
       if (!parts.match(target))
         continue;
-      Sharing(parts, target.getProcessors()).apply();
+      Sharing(parts, llvm::divideCeil(target.getProcessors(), parts.tilesOfRows)).apply();
       ++numShared;
     }
   }

@@ -155,6 +155,18 @@ private:
 
 } // namespace
 
+/// Does a table say where the terms of `reduce` are?
+static bool readsByTable(ReduceOp reduce) {
+  return reduce
+      .walk([](LoadOp load) {
+        bool isNamed = llvm::any_of(load.getIndices(), [](Value index) {
+          return llvm::any_of(getSlice(index, index.getParentBlock()), llvm::IsaPred<LoadOp>);
+        });
+        return isNamed ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// How many blocks have the `rows` rows that share a range: warpgroups that divide the columns of
 /// the outputs have one tile of 64 rows.
 int64_t ChainSplit::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
@@ -178,12 +190,16 @@ std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   if (!target || !rows || !batch || !end || *rows > mostSharingRows)
     return std::nullopt;
   // Each of a range's tiles of rows has a block.
-  *batch *= countTilesOfRows(target, *rows);
+  const int64_t tiles = countTilesOfRows(target, *rows);
+  *batch *= tiles;
   const int64_t parts = chain.lacksRows(kernel, compute) ? partsOfWarpWanted : partsWanted;
   int64_t wanted = llvm::divideCeil(parts * target.getProcessors(), *batch);
   // Idle processors cost more than states do.
   int64_t shared = std::min(*rows * leastTermsOfRow, *end * *batch / target.getProcessors());
   int64_t length = std::max({*end / wanted, leastTerms, shared});
+  // Rows that a table names are boxes only in parts, whose rows are gathered in groups.
+  if (tiles > 1 && readsByTable(reduce))
+    length = std::min(length, std::max<int64_t>(llvm::divideCeil(*end, 2), leastTerms));
   return Split{static_cast<int64_t>(llvm::alignTo(length, partUnit))};
 }
 

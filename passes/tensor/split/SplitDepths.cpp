@@ -1,8 +1,8 @@
 //===- SplitDepths.cpp - inner sums of back-to-back contractions, cut in two ==//
 //
-// The tile of a back-to-back contraction holds all terms of the inner sum, and its extent is a power
-// of two. A sum of 576 terms (the keys of latent attention) would take a tile of 1024. This pass
-// cuts such a sum in two: the terms below the greatest power of two, and the rest.
+// The tile of a back-to-back contraction holds all terms of the inner sum, and its extent is a
+// power of two. A sum of 576 terms (the keys of latent attention) would take a tile of 1024. This
+// pass cuts such a sum in two: the terms below the greatest power of two, and the rest.
 //
 // 1. The pass takes inner sums of 16-bit products, on targets with `wgmma`, that are known to have
 //    more terms than one warpgroup has columns, but not a power of two.
@@ -11,9 +11,11 @@
 //
 // If the values are the keys' first columns, both products then read one tile of them.
 //
-//   %s = tk.reduce [sum] ["d"] from(0) to(%W) {            %a = tk.reduce [sum] ["d"] from(0) to(min(%W, 512)) {
+//   %s = tk.reduce [sum] ["d"] from(0) to(%W) {            %a = tk.reduce [sum] ["d"] from(0)
+//   to(min(%W, 512)) {
 //     q[h, d] * k[j, d] }                            →       q[h, d] * k[j, d] }
-//                                                          %b = tk.reduce [sum] ["d"] from(0) to(max(%W - 512, 0)) {
+//                                                          %b = tk.reduce [sum] ["d"] from(0)
+//                                                          to(max(%W - 512, 0)) {
 //                                                            q[h, 512 + d] * k[j, 512 + d] }
 //                                                          %s = %a + %b
 //
@@ -72,7 +74,8 @@ static void cut(ReduceOp reduce, int64_t length) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Value upper = reduce.getUpper()[0], middle = constant(length);
-  auto first = cast<ReduceOp>(builder.clone(*reduce)), rest = cast<ReduceOp>(builder.clone(*reduce));
+  auto first = cast<ReduceOp>(builder.clone(*reduce)),
+       rest = cast<ReduceOp>(builder.clone(*reduce));
   builder.setInsertionPoint(first);
   first.getUpperMutable()[0].set(builder.createOrFold<arith::MinSIOp>(loc, upper, middle));
   Value behind = builder.createOrFold<arith::SubIOp>(loc, upper, middle);
