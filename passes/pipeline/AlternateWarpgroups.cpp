@@ -42,6 +42,7 @@
 #include "passes/pipeline/Rings.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -172,6 +173,17 @@ static void completeTurns(scf::ForOp loop) {
   handOn(builder, loc, arith::AddIOp::create(builder, loc, rest.getInductionVar(), step), end);
 }
 
+/// Do warpgroups divide the columns of a product? They meet in each step, and have no turns.
+static bool shareRows(FuncOp function) {
+  return function
+      .walk([](WarpgroupDotOp dot) {
+        LayoutAttr layout = getLayout(dot.getType());
+        return layout && axisBits(layout, 1).warps ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 namespace {
 
 struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgroups> {
@@ -183,7 +195,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
       return signalPassFailure();
     SmallVector<WarpRolesOp> inTurns, apart;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (function.getNumWarps() < 2 * warpsOfWarpgroup)
+      if (function.getNumWarps() < 2 * warpsOfWarpgroup || shareRows(function))
         continue;
       WarpRolesOp roles;
       function.walk([&](WarpRolesOp op) { roles = op; });

@@ -25,6 +25,9 @@
 // only the first product reads, such as the queries, is released before the last second product.
 // The next tile can then arrive meanwhile.
 //
+// Warpgroups that divide the columns exchange the numerators through shared memory: the loop
+// carries what a thread has read from there.
+//
 // Scores of several products begin together, too, if the chain does not overlap because `%v` is the
 // stage of `%k`.
 //
@@ -95,7 +98,15 @@ private:
 
 } // namespace
 
-/// Does `value` follow from `source` inside the block of `within`?
+/// Adds what is stored in `block` where `load` reads.
+static void addStored(LocalLoadOp load, Block *block, SmallVectorImpl<Value> &values) {
+  for (Operation *user : load.getSource().getUsers())
+    if (auto store = dyn_cast<LocalStoreOp>(user); store && store->getBlock() == block)
+      values.push_back(store.getValue());
+}
+
+/// Does `value` follow from `source` inside the block of `within`, through registers or shared
+/// memory?
 static bool dependsOn(Value value, Operation *source, Block *block) {
   llvm::SmallPtrSet<Operation *, 32> visited;
   SmallVector<Value> work = {value};
@@ -106,7 +117,11 @@ static bool dependsOn(Value value, Operation *source, Block *block) {
       continue;
     if (op == source)
       return true;
-    op->walk([&](Operation *inner) { llvm::append_range(work, inner->getOperands()); });
+    op->walk([&](Operation *inner) {
+      llvm::append_range(work, inner->getOperands());
+      if (auto load = dyn_cast<LocalLoadOp>(inner))
+        addStored(load, block, work);
+    });
   }
   return false;
 }
