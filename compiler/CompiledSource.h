@@ -63,7 +63,8 @@ public:
   Expected<std::string> text_for(size_t kernel, std::string_view stage, std::string_view target,
                                  std::span<const std::optional<int64_t>> dims) override;
 
-  Expected<detail::ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes) override;
+  Expected<detail::ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes,
+                                        std::span<const int64_t> dims) override;
   /// What a pass derived or declined.
   struct Remark {
     std::string file;     ///< as the program names it; empty without a place
@@ -79,7 +80,9 @@ public:
     std::string text;            ///< the kernel with its collectives
     std::vector<Remark> remarks; ///< why each collective is there
   };
-  Expected<Placement> placeOn(size_t kernel, std::span<const MeshAxis> axes) const;
+  /// `dims` are sizes for which the placement is to be the best; empty: not known.
+  Expected<Placement> placeOn(size_t kernel, std::span<const MeshAxis> axes,
+                              std::span<const int64_t> dims = {}) const;
 
   /// What the passes derived and what they declined, in the order in which they ran; then the
   /// plans.

@@ -47,7 +47,8 @@ static Status setSizes(KernelOp kernel, std::span<const MeshAxis> axes) {
 }
 
 Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
-                                                            std::span<const MeshAxis> axes) const {
+                                                            std::span<const MeshAxis> axes,
+                                                            std::span<const int64_t> dims) const {
   std::shared_ptr<CompiledSource> source(new CompiledSource());
   source->options = options;
   source->driver = driver;
@@ -61,6 +62,12 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
       other.erase();
   if (Status sized = setSizes(op, axes); !sized)
     return sized.error();
+  if (!dims.empty())
+    op->setAttr(meshDimsAttr,
+                Builder(op.getContext()).getDenseI64ArrayAttr({dims.data(), dims.size()}));
+  if (!dims.empty())
+    op->setAttr(meshDimsAttr,
+                Builder(op.getContext()).getDenseI64ArrayAttr({dims.data(), dims.size()}));
   KernelOp placed = placeCollectives(op);
   if (!placed || failed(splitAtCollectives(placed)) || failed(verify(*source->module)))
     return Error(ErrorCode::compile_failed,
@@ -86,9 +93,9 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
   return placement;
 }
 
-Expected<detail::ShardedKernel> CompiledSource::shard(size_t kernel,
-                                                      std::span<const MeshAxis> axes) {
-  Expected<Placement> placement = placeOn(kernel, axes);
+Expected<detail::ShardedKernel> CompiledSource::shard(size_t kernel, std::span<const MeshAxis> axes,
+                                                      std::span<const int64_t> dims) {
+  Expected<Placement> placement = placeOn(kernel, axes, dims);
   if (!placement)
     return placement.error();
   return detail::ShardedKernel{std::move(placement->locals), std::move(placement->plan)};

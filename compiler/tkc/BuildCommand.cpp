@@ -92,8 +92,12 @@ int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
   Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
   if (!axes)
     return report(axes.error(), json);
+  const Signature &signature = chosen.source->signatures()[chosen.kernel];
+  Expected<std::vector<int64_t>> dims = knownDims(options.source, signature);
+  if (!dims)
+    return report(dims.error(), json);
   if (options.explain) {
-    auto remarks = meshRemarks(*chosen.source, chosen.kernel, *axes, target);
+    auto remarks = meshRemarks(*chosen.source, chosen.kernel, *axes, *dims, target);
     if (!remarks)
       return report(remarks.error(), json);
     (onlyExplain ? std::cout : std::cerr) << CompiledSource::textOf(*remarks);
@@ -105,11 +109,10 @@ int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
                         "a kernel on a mesh has several cubins: name another stage with --emit"),
                   json);
   Expected<std::string> text =
-      meshStage(*chosen.source, chosen.kernel, *axes, options.emit, target);
+      meshStage(*chosen.source, chosen.kernel, *axes, *dims, options.emit, target);
   if (!text)
     return report(text.error(), json);
-  Status written =
-      writeFile(pathOf(options, chosen.source->signatures()[chosen.kernel].name, false), *text);
+  Status written = writeFile(pathOf(options, signature.name, false), *text);
   return written ? Done : report(written.error(), json);
 }
 

@@ -99,7 +99,10 @@ Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
   Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
   if (!axes)
     return axes.error();
-  return meshRemarks(source, kernel, *axes, target);
+  Expected<std::vector<int64_t>> dims = knownDims(options.source, source.signatures()[kernel]);
+  if (!dims)
+    return dims.error();
+  return meshRemarks(source, kernel, *axes, *dims, target);
 }
 
 int explain(ExplainOptions &options) {

@@ -158,7 +158,6 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
     compile.target = result.target;
     auto impl = std::make_shared<detail::KernelImpl>(source, kernel, result.target, compile);
     Runner runner(detail::KernelAccess::make(impl), arguments, Mesh::threads(options.axes));
-    result.plan = runner.plan();
     for (unsigned launch = 0; launch < options.launches; ++launch) {
       if (Status launched = runner.launch(launch % 2 == 0 ? 0xFF : 0x7B); !launched)
         throw launched.error();
@@ -168,6 +167,7 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
       else
         result.run.outputs = std::move(outputs);
     }
+    result.plan = runner.plan(); // for these sizes
     if (options.check)
       if (Status compared =
               compareResults(*source, kernel, arguments, options.checkElements, true, result.run);
@@ -179,9 +179,9 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
 }
 
 Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
-                                const std::vector<MeshAxis> &axes, const std::string &stage,
-                                const std::string &target) {
-  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes);
+                                const std::vector<MeshAxis> &axes, std::span<const int64_t> dims,
+                                const std::string &stage, const std::string &target) {
+  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes, dims);
   if (!placed)
     return placed.error();
   if (stage == "plan")
@@ -199,11 +199,10 @@ Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
   return text;
 }
 
-Expected<std::vector<CompiledSource::Remark>> meshRemarks(const CompiledSource &source,
-                                                          size_t kernel,
-                                                          const std::vector<MeshAxis> &axes,
-                                                          const std::string &target) {
-  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes);
+Expected<std::vector<CompiledSource::Remark>>
+meshRemarks(const CompiledSource &source, size_t kernel, const std::vector<MeshAxis> &axes,
+            std::span<const int64_t> dims, const std::string &target) {
+  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes, dims);
   if (!placed)
     return placed.error();
   std::vector<CompiledSource::Remark> remarks = std::move(placed->remarks);
@@ -216,6 +215,20 @@ Expected<std::vector<CompiledSource::Remark>> meshRemarks(const CompiledSource &
     llvm::append_range(remarks, *own);
   }
   return remarks;
+}
+
+Expected<std::vector<int64_t>> knownDims(const SourceOptions &options, const Signature &signature) {
+  Expected<std::map<std::string, int64_t>> given = options.dimValues();
+  if (!given)
+    return given.error();
+  std::vector<int64_t> dims;
+  for (const std::string &dim : signature.dims) {
+    auto found = given->find(dim);
+    if (found == given->end())
+      return std::vector<int64_t>();
+    dims.push_back(found->second);
+  }
+  return dims;
 }
 
 void printMeshRun(const MeshRun &run, const Signature &signature, const MeshRunOptions &options,

@@ -3,6 +3,7 @@
 #define TK_COMPILER_TKC_MESHRUN_H
 
 #include "compiler/tkc/Check.h"
+#include "compiler/tkc/Commands.h"
 #include "tk/mesh.h"
 
 #include <string>
@@ -34,15 +35,16 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
                             const RunArguments &arguments, const MeshRunOptions &options);
 
 /// A stage of a kernel on a mesh: the kernel with its collectives, and its local kernels. "plan" is
-/// what each rank runs.
+/// what each rank runs. `dims` are the sizes; empty: not known.
 Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
-                                const std::vector<MeshAxis> &axes, const std::string &stage,
-                                const std::string &target);
+                                const std::vector<MeshAxis> &axes, std::span<const int64_t> dims,
+                                const std::string &stage, const std::string &target);
 /// Why each collective is there, and what the passes derived of the local kernels.
-Expected<std::vector<CompiledSource::Remark>> meshRemarks(const CompiledSource &source,
-                                                          size_t kernel,
-                                                          const std::vector<MeshAxis> &axes,
-                                                          const std::string &target);
+Expected<std::vector<CompiledSource::Remark>>
+meshRemarks(const CompiledSource &source, size_t kernel, const std::vector<MeshAxis> &axes,
+            std::span<const int64_t> dims, const std::string &target);
+/// The sizes that a command line gives, in the order of the signature; empty if one is missing.
+Expected<std::vector<int64_t>> knownDims(const SourceOptions &options, const Signature &signature);
 
 /// What the run found, for people and for scripts.
 void printMeshRun(const MeshRun &run, const Signature &signature, const MeshRunOptions &options,

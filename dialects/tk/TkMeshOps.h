@@ -3,8 +3,11 @@
 // A kernel with `@` in its signature has the attributes
 //
 //   tk.mesh       the axes of the mesh, in order: ["dp", "tp"]
-//   tk.shardings  a list for each parameter, then for each result: the axis of each dimension, or
-//   "" tk.mesh_sizes the ranks along each axis, once the kernel is compiled for a mesh
+//   tk.shardings  for each parameter, then each result: the axis of each dimension, or ""
+//
+//   tk.mesh_sizes the ranks along each axis, once the kernel is compiled for a mesh
+//
+//   tk.mesh_dims  the sizes of dimensions for which the kernel is placed, if they are known
 //
 // Kernels without `@` have none of them. Extents, and the types of parameters, are global until
 // tk-place-collectives makes them those of one rank; the attribute tk.placed then says so.
@@ -25,6 +28,7 @@ namespace tk {
 constexpr llvm::StringLiteral meshAttr = "tk.mesh";
 constexpr llvm::StringLiteral shardingsAttr = "tk.shardings";
 constexpr llvm::StringLiteral meshSizesAttr = "tk.mesh_sizes";
+constexpr llvm::StringLiteral meshDimsAttr = "tk.mesh_dims";
 constexpr llvm::StringLiteral placedAttr = "tk.placed";
 /// On a tk.assume: the axes of the mesh have to divide an extent.
 constexpr llvm::StringLiteral dividesAttr = "tk.divides";

@@ -166,9 +166,21 @@ bool isGather(ComputeOp compute) {
   return false;
 }
 
+/// The size of a dimension that a kernel is placed for.
+static double knownSize(BlockArgument dim) {
+  auto kernel = dyn_cast<KernelOp>(dim.getOwner()->getParentOp());
+  auto sizes = kernel ? kernel->getAttrOfType<DenseI64ArrayAttr>(meshDimsAttr) : nullptr;
+  const unsigned number = dim.getArgNumber();
+  if (!sizes || number >= static_cast<size_t>(sizes.size()) || number >= kernel.getNumDims())
+    return usualSize;
+  return static_cast<double>(std::max<int64_t>(sizes[number], 1));
+}
+
 double estimate(Value size) {
   if (std::optional<int64_t> number = getConstantIntValue(size))
     return static_cast<double>(*number);
+  if (auto dim = dyn_cast<BlockArgument>(size))
+    return knownSize(dim);
   Operation *op = size.getDefiningOp();
   if (!op || op->getNumOperands() != 2)
     return usualSize;

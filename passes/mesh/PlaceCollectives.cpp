@@ -138,10 +138,11 @@ KernelOp Placer::run() {
       builder.clone(*op, values);
     }
   }
-  if (failed || !placeResults() || !addDivisibility()) {
+  if (failed || !placeResults()) {
     made.erase();
     return {};
   }
+  addDivisibility();
   eraseUnused();
   return made;
 }
@@ -208,34 +209,29 @@ bool Placer::placeResults() {
 }
 
 /// The launch checks that the axes divide the extents that they shard.
-bool Placer::addDivisibility() {
+void Placer::addDivisibility() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(made.getReturn());
   for (auto &[key, share] : shares) {
     Value extent = key.first;
     const MeshAxisInfo &axis = axes[key.second];
-    if (std::optional<int64_t> number = getConstantIntValue(extent)) {
-      if (*number % axis.size != 0) {
-        kernel.emitError("expected an extent that the ")
-            << axis.size << " ranks of axis '" << axis.name << "' divide, got " << *number;
-        return false;
-      }
+    std::optional<int64_t> number = getConstantIntValue(extent);
+    if (number && *number % axis.size == 0)
       continue;
-    }
     Location loc = made.getLoc();
     Value size = arith::ConstantIndexOp::create(builder, loc, axis.size);
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
     Value rest = FloorModOp::create(builder, loc, extent.getType(), extent, size).getResult();
     Value divides = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rest, zero);
     StringRef dim = made.getDimName(extent);
-    const std::string text = (dim.empty() ? "a sharded extent" : dim.str()) + " % " +
+    std::string name = number ? std::to_string(*number) : dim.str();
+    const std::string text = (name.empty() ? "a sharded extent" : name) + " % " +
                              std::to_string(axis.size) + " == 0 (axis '" + axis.name.str() +
                              "' of the mesh)";
     auto check =
         AssumeOp::create(builder, loc, divides, builder.getStringAttr(text), /*bounds=*/false);
     check->setAttr(dividesAttr, builder.getUnitAttr());
   }
-  return true;
 }
 
 /// Sizes and positions that no share needed.

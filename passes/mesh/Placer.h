@@ -33,7 +33,7 @@ private:
   bool createKernel();
   bool placeResults();
   void place(ComputeOp compute);
-  bool addDivisibility();
+  void addDivisibility();
   void eraseUnused();
   Sharding requiredOf(unsigned result) const;
   Sharding desiredOf(mlir::Value tensor, bool &isRequired);

@@ -28,6 +28,24 @@ struct alignas(64) CUtensorMap {
   uint64_t opaque[16];
 };
 
+/// CUDA_MEMCPY2D between device memory.
+struct Memcpy2D {
+  size_t from_x = 0, from_y = 0;
+  unsigned from_kind = 2; ///< CU_MEMORYTYPE_DEVICE
+  const void *from_host = nullptr;
+  CUdeviceptr from_device = 0;
+  void *from_array = nullptr;
+  size_t from_pitch = 0;
+  size_t to_x = 0, to_y = 0;
+  unsigned to_kind = 2;
+  void *to_host = nullptr;
+  CUdeviceptr to_device = 0;
+  void *to_array = nullptr;
+  size_t to_pitch = 0;
+  size_t width = 0, height = 0; ///< bytes of a row, and rows
+};
+static_assert(sizeof(Memcpy2D) == 128);
+
 struct LaunchAttribute {
   int id;
   int padding;

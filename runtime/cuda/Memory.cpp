@@ -83,6 +83,12 @@ float Event::since(const Event &start) const {
   return milliseconds;
 }
 
+CUresult Event::state_since(const Event &start) const {
+  float milliseconds = 0;
+  ScopedContext scope(m_device);
+  return m_device.driver->event_elapsed_time(&milliseconds, start.m_event, m_event);
+}
+
 bool is_capturing(DeviceContext &device, void *stream) {
   // Asking about the legacy stream while another one captures is itself an error; it never
   // captures.

@@ -68,6 +68,8 @@ public:
   void synchronize() const;
   /// Milliseconds from `start` to this event; both must have been reached.
   float since(const Event &start) const;
+  /// 0 once both have been reached, CUDA_ERROR_NOT_READY before, else what failed.
+  CUresult state_since(const Event &start) const;
 
 private:
   DeviceContext &m_device;

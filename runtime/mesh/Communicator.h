@@ -1,6 +1,7 @@
 // How the ranks of a mesh exchange tensors.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,14 @@ public:
   /// The texts of all ranks, in their order; all ranks call it.
   virtual std::vector<std::string> exchange(const std::string &own) = 0;
   virtual void abort(std::string_view reason) = 0;
+  /// A step along an axis of one rank.
+  virtual void run_alone(const CollectiveCall &call, Stream stream);
+  /// Where the tensors of this rank lie.
+  virtual Device device() const { return Device::cpu(); }
+  /// Whether `exchange` is for the first call of given sizes alone, as it waits for the device.
+  virtual bool compares_once() const { return false; }
+  /// Memory for what lies between the steps of one launch on a stream, aligned to 256 bytes.
+  virtual std::shared_ptr<void> temporaries(int64_t bytes, Stream stream);
 
   int64_t position(size_t axis) const;
   int64_t size() const;

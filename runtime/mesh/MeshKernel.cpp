@@ -1,8 +1,10 @@
 // A sharded kernel on one rank: the steps of its plan, in order.
 #include "tk/mesh.h"
 
+#include <bit>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "runtime/Kernel.h"
 #include "runtime/Sha256.h"
@@ -27,10 +29,10 @@ std::string key_of(const std::vector<MeshAxis> &axes) {
   return key;
 }
 
-std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
-                                                const std::vector<MeshAxis> &axes) {
+std::shared_ptr<const MeshProgram>
+make_program(KernelImpl &kernel, const std::vector<MeshAxis> &axes, std::span<const int64_t> dims) {
   auto program = std::make_shared<MeshProgram>();
-  program->sharded = kernel.compiled().shard(kernel.index(), axes).value();
+  program->sharded = kernel.compiled().shard(kernel.index(), axes, dims).value();
   CompiledModule &locals = *program->sharded.locals;
   std::string text = program->sharded.plan.str(kernel.signature());
   for (size_t i = 0; i < locals.signatures().size(); ++i) {
@@ -43,18 +45,41 @@ std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
   return program;
 }
 
-/// The program of a kernel on a mesh: threads that are its ranks share one.
+/// Programs that live, of kernels that live.
+class Programs {
+public:
+  /// The program of a kernel on a mesh, for sizes of about `dims`: threads that are its ranks share
+  /// one, and so do sizes that are placed alike.
+  std::shared_ptr<const MeshProgram> find(KernelImpl &kernel, const std::vector<MeshAxis> &axes,
+                                          std::span<const int64_t> dims) {
+    std::string key = key_of(axes);
+    for (int64_t dim : dims)
+      key += std::to_string(dim) + ",";
+    std::lock_guard lock(m_mutex);
+    std::weak_ptr<const MeshProgram> &entry = m_by_size[{&kernel, key}];
+    std::shared_ptr<const MeshProgram> program = entry.lock();
+    if (program)
+      return program;
+    program = make_program(kernel, axes, dims);
+    std::weak_ptr<const MeshProgram> &alike = m_by_digest[{&kernel, program->digest}];
+    if (std::shared_ptr<const MeshProgram> known = alike.lock())
+      program = known;
+    alike = entry = program;
+    return program;
+  }
+
+private:
+  using Table =
+      std::map<std::pair<const KernelImpl *, std::string>, std::weak_ptr<const MeshProgram>>;
+  std::mutex m_mutex;
+  Table m_by_size, m_by_digest;
+};
+
 std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel,
-                                                const std::vector<MeshAxis> &axes) {
-  static std::mutex mutex;
-  static std::map<std::pair<const KernelImpl *, std::string>, std::weak_ptr<const MeshProgram>>
-      programs;
-  std::lock_guard lock(mutex);
-  std::weak_ptr<const MeshProgram> &entry = programs[{&kernel, key_of(axes)}];
-  std::shared_ptr<const MeshProgram> program = entry.lock();
-  if (!program)
-    entry = program = make_program(kernel, axes);
-  return program;
+                                                const std::vector<MeshAxis> &axes,
+                                                std::span<const int64_t> dims = {}) {
+  static Programs programs;
+  return programs.find(kernel, axes, dims);
 }
 
 } // namespace
@@ -82,11 +107,12 @@ private:
   size_t axis_of_mesh(const MeshAxis &axis) const;
   int64_t size_of_axis(const std::string &name) const;
   std::vector<Scalar> variables_of(const Arguments &arguments, bool has_results) const;
+  void choose_program(std::span<const Scalar> variables);
   void check_shapes(const Arguments &arguments, std::span<const Scalar> variables) const;
-  void compare_ranks(std::span<const Scalar> variables) const;
+  void compare_ranks(std::span<const Scalar> variables);
   std::vector<TensorView> place_tensors(const Arguments &arguments,
-                                        std::span<const Scalar> variables,
-                                        std::vector<HostTensor> &memory) const;
+                                        std::span<const Scalar> variables, Stream stream,
+                                        std::shared_ptr<void> &memory) const;
   void run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
            std::span<const Scalar> variables) const;
   void launch_local(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
@@ -95,8 +121,10 @@ private:
   static constexpr size_t no_axis = ~size_t{0};
   Kernel m_kernel;
   Mesh m_mesh;
-  std::shared_ptr<const MeshProgram> m_program;
-  std::vector<size_t> m_axes; ///< of the mesh, for each of the plan; no_axis: one rank
+  std::shared_ptr<const MeshProgram> m_program;                         ///< of the last call
+  std::map<std::string, std::shared_ptr<const MeshProgram>> m_programs; ///< by sizes
+  std::set<std::string> m_compared; ///< with the other ranks: programs with sizes
+  std::vector<size_t> m_axes;       ///< of the mesh, for each of the plan; no_axis: one rank
 };
 
 size_t MeshKernelImpl::axis_of_mesh(const MeshAxis &axis) const {
@@ -192,35 +220,65 @@ void MeshKernelImpl::check_shapes(const Arguments &arguments,
   }
 }
 
+/// The program for these sizes, each rounded up to a power of two.
+void MeshKernelImpl::choose_program(std::span<const Scalar> variables) {
+  std::vector<int64_t> dims;
+  std::string key;
+  for (size_t d = 0; d < signature().dims.size(); ++d) {
+    dims.push_back(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(variables[d].i))));
+    key += std::to_string(dims.back()) + ",";
+  }
+  std::shared_ptr<const MeshProgram> &program = m_programs[key];
+  if (!program)
+    program = find_program(KernelAccess::impl(m_kernel), m_mesh.axes(), dims);
+  m_program = program;
+}
+
 /// Fails where another rank runs another program, or has other sizes.
-void MeshKernelImpl::compare_ranks(std::span<const Scalar> variables) const {
+void MeshKernelImpl::compare_ranks(std::span<const Scalar> variables) {
   std::string own = signature().name + " " + m_program->digest;
   for (const Scalar &value : variables)
     own += " " + (value.is_float ? std::to_string(value.f) : std::to_string(value.i));
+  if (m_mesh.impl().compares_once() && m_compared.count(own))
+    return;
   const std::vector<std::string> all = m_mesh.impl().exchange(own);
+  const std::string &mine = all[static_cast<size_t>(m_mesh.rank())]; // a digest, or the text
   for (size_t rank = 0; rank < all.size(); ++rank)
-    if (all[rank] != own)
+    if (all[rank] != mine)
       throw Error(ErrorCode::mesh_mismatch,
                   "rank " + std::to_string(rank) +
                       " of the mesh runs another program, or has other "
                       "sizes, than rank " +
                       std::to_string(m_mesh.rank()) + ", which runs '" + signature().name + "'",
                   {signature().span});
+  m_compared.insert(own);
 }
 
 std::vector<TensorView> MeshKernelImpl::place_tensors(const Arguments &arguments,
                                                       std::span<const Scalar> variables,
-                                                      std::vector<HostTensor> &memory) const {
+                                                      Stream stream,
+                                                      std::shared_ptr<void> &memory) const {
+  constexpr int64_t alignment = 256;
   std::vector<TensorView> tensors;
-  memory.reserve(plan().tensors.size());
+  std::vector<int64_t> offsets;
+  int64_t total = 0;
   for (const MeshTensor &tensor : plan().tensors) {
+    offsets.push_back(total);
     if (tensor.kind != MeshTensor::Kind::temporary) {
       tensors.push_back(*arguments.tensors[tensor.index]);
       continue;
     }
-    memory.push_back(HostTensor::zeros(tensor.dtype, shape_on_rank(tensor, variables)));
-    tensors.push_back(memory.back().view());
+    const Extents shape = shape_on_rank(tensor, variables);
+    const int64_t bytes = byte_count(tensor.dtype, shape).value();
+    if (__builtin_add_overflow(total, (bytes + alignment - 1) / alignment * alignment, &total))
+      throw Error(ErrorCode::overflow, "the tensors between kernels are too large");
+    tensors.emplace_back(nullptr, tensor.dtype, shape, m_mesh.impl().device());
   }
+  if (total > 0)
+    memory = m_mesh.impl().temporaries(total, stream);
+  for (size_t t = 0; t < tensors.size(); ++t)
+    if (plan().tensors[t].kind == MeshTensor::Kind::temporary)
+      tensors[t].data = static_cast<std::byte *>(memory.get()) + offsets[t];
   return tensors;
 }
 
@@ -268,8 +326,7 @@ void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const Te
   CollectiveCall call{&step, axis, from.dtype, from.shape, to.shape, from.data, to.data};
   if (axis != no_axis)
     return m_mesh.impl().run(call, stream);
-  const void *const own[] = {from.data};
-  combine_on_host(call, own, 0);
+  m_mesh.impl().run_alone(call, stream);
 }
 
 void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
@@ -280,9 +337,10 @@ void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
     const Arguments arguments = sort_named(signature(), all);
     const std::vector<Scalar> variables = variables_of(arguments, /*has_results=*/true);
     check_shapes(arguments, variables);
+    choose_program(variables);
     compare_ranks(variables);
-    std::vector<HostTensor> memory;
-    const std::vector<TensorView> tensors = place_tensors(arguments, variables, memory);
+    std::shared_ptr<void> memory;
+    const std::vector<TensorView> tensors = place_tensors(arguments, variables, stream, memory);
     for (const MeshStep &step : plan().steps)
       run(step, stream, tensors, variables);
   } catch (const std::exception &error) {

@@ -1,6 +1,7 @@
 // Ranks that are threads of one process. Each shows the others where its tensor lies, waits until
 // all have, computes its part of the collective from their tensors, and waits until all have read.
 #include <condition_variable>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
@@ -23,6 +24,21 @@ int64_t Communicator::position(size_t axis) const {
   for (size_t a = axes().size() - 1; a > axis; --a)
     stride *= axes()[a].size;
   return rank() / stride % axes()[axis].size;
+}
+
+void Communicator::run_alone(const CollectiveCall &call, Stream) {
+  const void *const own[] = {call.from};
+  combine_on_host(call, own, 0);
+}
+
+std::shared_ptr<void> Communicator::temporaries(int64_t bytes, Stream) {
+  constexpr size_t alignment = 256;
+  const size_t whole = (static_cast<size_t>(bytes) / alignment + 1) * alignment;
+  std::shared_ptr<void> memory(std::aligned_alloc(alignment, whole), std::free);
+  if (!memory)
+    throw Error(ErrorCode::out_of_memory,
+                "no memory for " + std::to_string(bytes) + " bytes between kernels");
+  return memory;
 }
 
 std::vector<int64_t> peers_along(const std::vector<MeshAxis> &axes, int64_t rank, size_t axis) {

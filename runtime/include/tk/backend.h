@@ -113,10 +113,12 @@ public:
   /// gives: the lowest and the highest value, named after the place, and from where and up to where
   /// it may be. Null where nothing is to be checked.
   virtual std::shared_ptr<CompiledModule> gather_checks() const { return nullptr; }
-  /// Derives the collectives of a kernel on a mesh. Fails with `unsupported` where nothing can
-  /// compile, and with `compile_failed` for a kernel that cannot be placed.
-  virtual Expected<ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes) {
-    (void)kernel, (void)axes;
+  /// Derives the collectives of a kernel on a mesh, by the cost for sizes of about `dims` (empty:
+  /// not known). Fails with `unsupported` where nothing can compile, and with `compile_failed` for
+  /// a kernel that cannot be placed.
+  virtual Expected<ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes,
+                                        std::span<const int64_t> dims) {
+    (void)kernel, (void)axes, (void)dims;
     return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
   }
   /// Whether `specialise` compiles; else it looks up what was compiled before.

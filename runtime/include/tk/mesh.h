@@ -61,6 +61,8 @@ public:
   MeshKernel(const Kernel &kernel, const Mesh &mesh);
   /// The kernel on whole tensors.
   const Signature &signature() const;
+  /// The plan of the last call; before the first one, that of sizes that are not known. Collectives
+  /// are chosen by the cost for the sizes of a call, each rounded up to a power of two.
   const MeshPlan &plan() const;
   /// The shapes of this rank's shares of the results, for given parameters.
   std::vector<Extents> result_shapes(std::span<const NamedValue> inputs) const;

@@ -7,6 +7,7 @@
 #include "tk/error.h"
 #include "tk/expr.h"
 #include "tk/mesh.h"
+#include "tk/mesh_nccl.h"
 #include "tk/module.h"
 #include "tk/plan.h"
 #include "tk/prepare.h"

@@ -24,13 +24,3 @@ tk.kernel @bad_sizes dims ["N"] params [#tk.param<"x">] results [] {
   tk.bind %x[%N] : tensor<?xf32>
   tk.return
 } {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 0>, tk.shardings = [["tp"]]}
-
-// -----
-
-// expected-error @+1 {{expected an extent that the 2 ranks of axis 'tp' divide, got 5}}
-tk.kernel @does_not_divide dims [] params [#tk.param<"x">] results [] {
-^bb0(%x: tensor<5xf32>):
-  %c5 = arith.constant 5 : index
-  tk.bind %x[%c5] : tensor<5xf32>
-  tk.return
-} {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 2>, tk.shardings = [["tp"]]}

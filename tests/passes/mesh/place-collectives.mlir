@@ -149,3 +149,64 @@ tk.kernel @groups dims ["H", "G"] params [#tk.param<"q">, #tk.param<"k">] result
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 } {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 2>, tk.shardings = [["tp"], ["tp"], ["tp"]]}
+
+// -----
+
+// An extent that the axis does not divide fails at launch.
+// CHECK-LABEL: tk.kernel @literal
+// CHECK: tk.assume %{{.*}}, "5 % 2 == 0 (axis 'tp' of the mesh)" {tk.divides}
+tk.kernel @literal dims [] params [#tk.param<"x">] results [] {
+^bb0(%x: tensor<5xf32>):
+  %c5 = arith.constant 5 : index
+  tk.bind %x[%c5] : tensor<5xf32>
+  tk.return
+} {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 2>, tk.shardings = [["tp"]]}
+
+// -----
+
+// Of two operands the smaller one is gathered: by the sizes, if they are known.
+// CHECK-LABEL: tk.kernel @few_rows
+// CHECK: tk.all_gather %x over "tp" dim 0
+// CHECK: tk.all_gather %{{.*}} over "tp" dim 1
+tk.kernel @few_rows dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"w">] results ["h"] {
+^bb0(%M: index, %C: index, %F: index, %x: tensor<?x?xf32>, %w: tensor<?x?xf32>):
+  tk.bind %x[%M, %C] : tensor<?x?xf32>
+  tk.bind %w[%C, %F] : tensor<?x?xf32>
+  %c0 = arith.constant 0 : index
+  %h = tk.compute ["m", "f"] in (%M, %F) {
+  ^bb0(%m: index, %f: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%c0) to (%C) {
+    ^bb0(%c: index):
+      %a = tk.load %x[%m, %c] : tensor<?x?xf32>
+      %b = tk.load %w[%c, %f] : tensor<?x?xf32>
+      %p = arith.mulf %a, %b : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["h"] : tensor<?x?xf32>
+  tk.return %h : tensor<?x?xf32>
+} {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 256, 8192, 65536>, tk.mesh_sizes = array<i64: 2>, tk.shardings = [["tp", ""], ["", "tp"], ["", ""]]}
+
+// -----
+
+// CHECK-LABEL: tk.kernel @few_columns
+// CHECK: tk.all_gather %w over "tp" dim 1
+// CHECK: tk.all_gather %{{.*}} over "tp" dim 0
+tk.kernel @few_columns dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"w">] results ["h"] {
+^bb0(%M: index, %C: index, %F: index, %x: tensor<?x?xf32>, %w: tensor<?x?xf32>):
+  tk.bind %x[%M, %C] : tensor<?x?xf32>
+  tk.bind %w[%C, %F] : tensor<?x?xf32>
+  %c0 = arith.constant 0 : index
+  %h = tk.compute ["m", "f"] in (%M, %F) {
+  ^bb0(%m: index, %f: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%c0) to (%C) {
+    ^bb0(%c: index):
+      %a = tk.load %x[%m, %c] : tensor<?x?xf32>
+      %b = tk.load %w[%c, %f] : tensor<?x?xf32>
+      %p = arith.mulf %a, %b : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["h"] : tensor<?x?xf32>
+  tk.return %h : tensor<?x?xf32>
+} {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 65536, 8192, 256>, tk.mesh_sizes = array<i64: 2>, tk.shardings = [["tp", ""], ["", "tp"], ["", ""]]}

@@ -99,6 +99,16 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return 0;
 }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+  std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+  return 0;
+}
+CUresult cuMemcpy2DAsync_v2(const Memcpy2D *copy, CUstream) {
+  for (size_t row = 0; row < copy->height; ++row)
+    std::memcpy(reinterpret_cast<void *>(copy->to_device + row * copy->to_pitch),
+                reinterpret_cast<void *>(copy->from_device + row * copy->from_pitch), copy->width);
+  return 0;
+}
 CUresult cuStreamIsCapturing(CUstream, int *status) {
   *status = state.capturing;
   return 0;

@@ -1,6 +1,14 @@
-// NCCL that is missing, too old or incomplete, on fake libraries.
+// NCCL that is missing, too old or incomplete; and collectives of GPUs against those on host
+// memory, on a fake NCCL and a fake driver.
 #include "runtime/mesh/Nccl.h"
+#include "runtime/mesh/Communicator.h"
 #include "tests/unit/catch.h"
+#include "tk/mesh_nccl.h"
+
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <thread>
 
 using namespace tk;
 using cuda::Nccl;
@@ -29,4 +37,141 @@ TEST_CASE("an NCCL that is missing, old or incomplete is a typed error", "[nccl]
   const Error incomplete = Nccl::load(FAKE_INCOMPLETE_NCCL_PATH).error();
   CHECK(incomplete.code() == ErrorCode::nccl_too_old);
   CHECK(incomplete.message().find("has no function ncclCommSplit") != std::string::npos);
+}
+
+namespace {
+
+/// Meshes of GPUs that are threads: all have joined.
+std::vector<Mesh> join(const std::vector<MeshAxis> &axes) {
+  ::setenv("TK_NCCL", FAKE_NCCL_PATH, 1);
+  ::setenv("TK_LIBCUDA", FAKE_CUDA_PATH, 1);
+  int64_t ranks = 1;
+  for (const MeshAxis &axis : axes)
+    ranks *= axis.size;
+  const std::string id = nccl_unique_id();
+  std::vector<Mesh> meshes(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] { meshes[rank] = join_nccl(id, rank, axes); });
+  for (std::thread &thread : threads)
+    thread.join();
+  return meshes;
+}
+
+Extents scaled(Extents shape, uint32_t dim, int64_t by, bool isDivided) {
+  shape[dim] = isDivided ? shape[dim] / by : shape[dim] * by;
+  return shape;
+}
+
+/// The shape behind a collective of `ranks` ranks.
+Extents shapeBehind(const MeshStep &step, const Extents &from, int64_t ranks) {
+  switch (step.kind) {
+  case MeshStep::Kind::all_gather:
+    return scaled(from, step.dim, ranks, false);
+  case MeshStep::Kind::reduce_scatter:
+    return scaled(from, step.dim, ranks, true);
+  case MeshStep::Kind::all_to_all:
+    return scaled(scaled(from, step.dim, ranks, false), step.to_dim, ranks, true);
+  default:
+    return from;
+  }
+}
+
+/// Runs a step on all ranks and compares each with what host memory gives.
+void compare(const std::vector<Mesh> &meshes, size_t axis, const MeshStep &step,
+             const Extents &from) {
+  const int64_t along = meshes[0].axes()[axis].size;
+  const Extents to = shapeBehind(step, from, along);
+  std::mt19937 random(7);
+  std::vector<std::vector<float>> inputs(meshes.size()), outputs(meshes.size());
+  for (size_t rank = 0; rank < meshes.size(); ++rank) {
+    inputs[rank].resize(static_cast<size_t>(element_count(from).value()));
+    outputs[rank].resize(static_cast<size_t>(element_count(to).value()), -1.0F);
+    for (float &value : inputs[rank])
+      value = static_cast<float>(random() % 64);
+  }
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < meshes.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      meshes[rank].impl().run(
+          {&step, axis, DType::f32, from, to, inputs[rank].data(), outputs[rank].data()}, {});
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (size_t rank = 0; rank < meshes.size(); ++rank) {
+    std::vector<const void *> peers;
+    for (int64_t peer : detail::peers_along(meshes[0].axes(), static_cast<int64_t>(rank), axis))
+      peers.push_back(inputs[static_cast<size_t>(peer)].data());
+    std::vector<float> expected(outputs[rank].size());
+    detail::combine_on_host(
+        {&step, axis, DType::f32, from, to, inputs[rank].data(), expected.data()}, peers,
+        static_cast<size_t>(meshes[rank].position(axis)));
+    CHECK(outputs[rank] == expected);
+  }
+}
+
+} // namespace
+
+TEST_CASE("collectives of GPUs give what those on host memory give", "[nccl]") {
+  for (const std::vector<MeshAxis> &axes : {std::vector<MeshAxis>{{"tp", 2}},
+                                            {{"tp", 3}},
+                                            {{"dp", 2}, {"tp", 3}},
+                                            {{"tp", 1}, {"dp", 2}}}) {
+    const std::vector<Mesh> meshes = join(axes);
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      for (uint32_t dim : {0, 1, 2}) {
+        MeshStep step;
+        step.dim = dim;
+        for (auto kind : {MeshStep::Kind::all_gather, MeshStep::Kind::all_reduce,
+                          MeshStep::Kind::reduce_scatter})
+          for (auto combine : {MeshCombine::sum, MeshCombine::max}) {
+            step.kind = kind, step.combine = combine;
+            compare(meshes, axis, step, {6, 12, 6});
+          }
+        step.kind = MeshStep::Kind::all_to_all;
+        for (uint32_t to : {0, 1, 2}) {
+          step.to_dim = to;
+          if (to != dim)
+            compare(meshes, axis, step, {6, 12, 6});
+        }
+      }
+  }
+}
+
+TEST_CASE("ranks of GPUs compare digests", "[nccl]") {
+  const std::vector<Mesh> meshes = join({{"tp", 2}});
+  std::vector<std::vector<std::string>> texts(2);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      texts[rank] = meshes[rank].impl().exchange(rank == 0 ? "one program" : "another");
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(texts[0] == texts[1]);
+  CHECK(texts[0][0] != texts[0][1]);
+  CHECK(meshes[0].impl().compares_once());
+  CHECK_FALSE(meshes[0].impl().takes("cpu"));
+  CHECK(meshes[0].impl().takes("sm_90a"));
+}
+
+TEST_CASE("groups of GPUs that cannot be", "[nccl]") {
+  const std::vector<MeshAxis> two{{"tp", 2}};
+  CHECK_THROWS_AS(join_nccl("short", 0, two), Error);
+  const std::string id = [] {
+    join({{"tp", 1}});
+    return nccl_unique_id();
+  }();
+  cuda::NcclComm world = nullptr;
+  const Nccl &nccl = *Nccl::get().value();
+  cuda::NcclUniqueId unique = {};
+  std::copy(id.begin(), id.end(), unique.bytes);
+  nccl.check(nccl.functions().init_rank(&world, 1, unique, 0), "ncclCommInitRank");
+  try {
+    mesh_of_nccl(world, two);
+    FAIL("a communicator of another size is taken");
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::invalid_argument);
+    CHECK(error.message().find("has 1 ranks") != std::string::npos);
+  }
 }
