@@ -268,6 +268,7 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   clone.walk([](ComputeOp compute) { compute->removeAttr(frontend::beginsAttrName); });
   for (StringRef attribute : {meshAttr, shardingsAttr}) // without a mesh a rank has all
     clone->removeAttr(attribute);
+  clone.walk([](ReduceOp reduce) { reduce->removeAttr(wireAttr); });
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   settleScalarCases(clone, facts.cases);

@@ -254,14 +254,16 @@ inline bool keepsIndex(ReduceKind kind) { return kind >= ReduceKind::Softmax; }
 enum class ReduceModifier : std::uint8_t { None, Exact, Tf32, Fast };
 std::string_view spelling(ReduceModifier modifier);
 
-/// `sum[k, l in 0..n; exact](body)`. For kinds that keep their index, `binders` holds the uses of
-/// the index, which declare nothing; `resolved` then says what they refer to.
+/// `sum[k, l in 0..n; exact, wire = bf16](body)`. For kinds that keep their index, `binders` holds
+/// the uses of the index, which declare nothing; `resolved` then says what they refer to.
 struct Reduce : Expr {
   ReduceKind reduceKind;
   Span nameSpan;
   std::vector<IndexPtr> binders;
   ReduceModifier modifier = ReduceModifier::None;
   Span modifierSpan;
+  std::optional<DType> wire; ///< `wire = bf16`: of partial sums that ranks of a mesh exchange
+  Span wireSpan;
   ExprPtr body;
   std::vector<Index *> resolved; ///< set by semantic analysis where keepsIndex(reduceKind)
   Reduce(Span span, ReduceKind reduceKind, Span nameSpan, std::vector<IndexPtr> binders,

@@ -170,6 +170,8 @@ void AstPrinter::print(const Reduce &reduce) {
   std::string head = "reduce " + std::string(spelling(reduce.reduceKind));
   if (reduce.modifier != ReduceModifier::None)
     head += " " + std::string(spelling(reduce.modifier));
+  if (reduce.wire)
+    head += " wire " + std::string(spelling(*reduce.wire));
   nested(head, reduce.span, [&] {
     print(reduce.binders);
     print(*reduce.body);
@@ -256,6 +258,9 @@ void ExprPrinter::printReduce(const Reduce &reduce) {
   }
   if (reduce.modifier != ReduceModifier::None)
     out.append("; ").append(spelling(reduce.modifier));
+  if (reduce.wire)
+    out.append(reduce.modifier == ReduceModifier::None ? "; wire = " : ", wire = ")
+        .append(spelling(*reduce.wire));
   out += "](";
   print(*reduce.body, Loosest);
   out += ")";

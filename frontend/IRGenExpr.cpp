@@ -1,3 +1,4 @@
+#include "dialects/tk/TkMeshOps.h"
 #include "frontend/IRGenKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -258,20 +259,22 @@ mlir::Value KernelGen::reduce(const Node *n) {
     precision = Precision::TF32;
   if (n->modifier == ast::ReduceModifier::Fast)
     precision = Precision::Fast;
-  return ReduceOp::create(
-             builder, loc(n->span), *kindOf(n->reduce), names, lower, upper, valueType(n->type),
-             [&](OpBuilder &, mlir::Location, ValueRange args) {
-               frames.emplace_back();
-               for (auto [var, arg] : llvm::zip(n->indices, args)) {
-                 frames.back().indices[var] = arg;
-                 frames.back().offsets[var] = var->startsAtZero() ? Value(arg) : Value();
-               }
-               Value term = value(n->args[0]);
-               frames.pop_back();
-               return term;
-             },
-             precision)
-      .getResult(0);
+  auto reduce = ReduceOp::create(
+      builder, loc(n->span), *kindOf(n->reduce), names, lower, upper, valueType(n->type),
+      [&](OpBuilder &, mlir::Location, ValueRange args) {
+        frames.emplace_back();
+        for (auto [var, arg] : llvm::zip(n->indices, args)) {
+          frames.back().indices[var] = arg;
+          frames.back().offsets[var] = var->startsAtZero() ? Value(arg) : Value();
+        }
+        Value term = value(n->args[0]);
+        frames.pop_back();
+        return term;
+      },
+      precision);
+  if (n->wire)
+    reduce->setAttr(wireAttr, TypeAttr::get(storedType(*n->wire)));
+  return reduce.getResult(0);
 }
 
 mlir::Value KernelGen::scan(const Node *n) {

@@ -294,7 +294,7 @@ ExprPtr Parser::parseNamed() {
   return node;
 }
 
-// reduce := KIND '[' index {',' index} [';' modifier] ']' '(' expr ')'
+// reduce := KIND '[' index {',' index} [';' modifier {',' modifier}] ']' '(' expr ')'
 ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
   const Token &open = take();
   auto node = make<Reduce>(name.span, kind, name.span, std::vector<IndexPtr>(), nullptr);
@@ -314,7 +314,9 @@ ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
       node->binders.push_back(std::move(index));
     } while (accept(TokenKind::Comma));
     if (accept(TokenKind::Semicolon))
-      parseModifier(*node);
+      do
+        parseModifier(*node);
+      while (accept(TokenKind::Comma));
   }
   closeBracket(open, TokenKind::RBracket, "the indices of '" + this->name(name) + "'");
   const Token &paren =
@@ -330,17 +332,25 @@ ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
   return node;
 }
 
-// modifier := 'exact' | 'tf32' | 'fast'
+// modifier := 'exact' | 'tf32' | 'fast' | 'wire' '=' dtype
 void Parser::parseModifier(Reduce &reduce) {
-  const Token &token = expectName("a modifier: exact, tf32 or fast");
+  if (isWord("wire") && peek(1).kind == TokenKind::Assign) {
+    reduce.wireSpan = take().span;
+    take();
+    Span type;
+    reduce.wire = parseDType(type);
+    reduce.wireSpan = join(reduce.wireSpan, type);
+    return;
+  }
+  const Token &token = expectName("a modifier: exact, tf32, fast or wire = TYPE");
   reduce.modifierSpan = token.span;
   for (auto modifier : {ReduceModifier::Exact, ReduceModifier::Tf32, ReduceModifier::Fast})
     if (text(token) == spelling(modifier))
       reduce.modifier = modifier;
   static constexpr std::string_view names[] = {"exact", "tf32", "fast"};
-  if (reduce.modifier == ReduceModifier::None)
+  if (text(token) != spelling(reduce.modifier))
     diags.error(Diag::UnknownModifier, token.span)
-            .expected("exact, tf32 or fast")
+            .expected("exact, tf32, fast or wire = TYPE")
             .help(didYouMean(text(token), names))
         << "'" << text(token) << "' is not a modifier of a reduction";
 }

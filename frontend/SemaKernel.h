@@ -204,6 +204,7 @@ private:
   Node *reduce(const ast::Reduce &e);
   Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span,
               Type type);
+  bool checkWire(const ast::Reduce &e);
   void requireNarrowPlaces(const ast::Reduce &e, const std::vector<IndexVar *> &vars);
   /// Under `condition`, if there is one, the indices are within bounds that are loaded or indices.
   Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body, Node *condition);

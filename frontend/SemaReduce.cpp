@@ -67,6 +67,23 @@ Node *KernelSema::literalTerm(Node *body) {
   return term;
 }
 
+/// `wire` is of sums, and a float of 16 or 32 bits.
+bool KernelSema::checkWire(const ast::Reduce &e) {
+  if (!e.wire)
+    return true;
+  const bool isFloat =
+      *e.wire == ast::DType::F32 || *e.wire == ast::DType::F16 || *e.wire == ast::DType::BF16;
+  if (e.reduceKind == ast::ReduceKind::Sum && isFloat)
+    return true;
+  auto error = diags.error(Diag::MisplacedModifier, e.wireSpan);
+  if (e.reduceKind != ast::ReduceKind::Sum)
+    error << "'wire' is for sums, not for '" << ast::spelling(e.reduceKind) << "'";
+  else
+    error.expected("f32, bf16 or f16").found(std::string(ast::spelling(*e.wire)))
+        << "partial sums travel as floats of 16 or 32 bits";
+  return false;
+}
+
 Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body,
                              Node *condition) {
   using K = ast::ReduceKind;
@@ -76,6 +93,8 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
         << ast::spelling(e.reduceKind) << "'";
     return nullptr;
   }
+  if (!checkWire(e))
+    return nullptr;
   if (e.reduceKind == K::Any || e.reduceKind == K::All) {
     if (body->type != Type::Bool)
       return typeError(e.body->span, "any and all reduce bools", "bool", body);
@@ -210,6 +229,7 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
   body = whereBounded(condition, ast::ReduceKind::Sum, withFactorsOfOneType(body));
   Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
   n->modifier = e.modifier;
+  n->wire = e.wire;
   return n;
 }
 
@@ -266,6 +286,8 @@ Node *KernelSema::keeping(const ast::Reduce &e) {
         << "'" << ast::spelling(e.modifier) << "' is for sums";
     return nullptr;
   }
+  if (!checkWire(e))
+    return nullptr;
   bool isScan = e.reduceKind >= ast::ReduceKind::CumSum;
   if (body->literal)
     body = isScan ? literalTerm(body) : convert(body, Type::F32, true);

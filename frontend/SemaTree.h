@@ -106,6 +106,7 @@ struct Node {
   Node *pad = nullptr;
   ast::ReduceKind reduce = ast::ReduceKind::Sum;
   ast::ReduceModifier modifier = ast::ReduceModifier::None;
+  std::optional<ast::DType> wire; ///< see ast::Reduce
   std::vector<IndexVar *> indices;
   std::vector<Node *> args;
 };

@@ -32,6 +32,8 @@ constexpr llvm::StringLiteral meshDimsAttr = "tk.mesh_dims";
 constexpr llvm::StringLiteral placedAttr = "tk.placed";
 /// On a tk.assume: the axes of the mesh have to divide an extent.
 constexpr llvm::StringLiteral dividesAttr = "tk.divides";
+/// On a tk.reduce: the type in which ranks exchange partial results.
+constexpr llvm::StringLiteral wireAttr = "tk.wire";
 /// On a tk.launch: what the program calls its results.
 constexpr llvm::StringLiteral launchNamesAttr = "names";
 

@@ -102,7 +102,7 @@ private:
   Value sizeFor(Value value);
   Value constantFor(Operation *op);
   Value addScalar(Value outerValue, StringRef name);
-  std::string unusedName(std::string name);
+  std::string unusedName(const std::string &name);
   std::string nameOfSize(Value size);
   void addTensors();
   void cloneComputes();
@@ -124,7 +124,7 @@ private:
 
 } // namespace
 
-std::string Outliner::unusedName(std::string name) {
+std::string Outliner::unusedName(const std::string &name) {
   std::string unused = name;
   for (unsigned i = 2; !names.insert(unused).second; ++i)
     unused = name + "_" + std::to_string(i);
@@ -186,9 +186,10 @@ Value Outliner::addScalar(Value outerValue, StringRef name) {
 
 bool Outliner::isShareOf(Value share, Value whole, int64_t &ranks) const {
   auto quotient = share.getDefiningOp<FloorDivOp>();
-  std::optional<int64_t> divisor;
-  if (!quotient || quotient.getLhs() != whole ||
-      !(divisor = getConstantIntValue(quotient.getRhs())))
+  if (!quotient || quotient.getLhs() != whole)
+    return false;
+  std::optional<int64_t> divisor = getConstantIntValue(quotient.getRhs());
+  if (!divisor)
     return false;
   ranks = *divisor;
   return true;

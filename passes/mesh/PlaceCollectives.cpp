@@ -147,6 +147,30 @@ KernelOp Placer::run() {
   return made;
 }
 
+/// Combines what a reduction over indices that ranks divide leaves, in the type that the program
+/// says.
+void Placer::combinePartials(Placed &placed, ComputeOp compute, ArrayRef<BlockArgument> carriers,
+                             const Sharding &desired) {
+  const auto isReduced = [&](BlockArgument carrier) {
+    return carrier && carrier.getOwner()->getParentOp() != compute.getOperation();
+  };
+  if (llvm::none_of(carriers, isReduced))
+    return;
+  ReduceOp reduction = soleReduction(compute);
+  const Type own = cast<RankedTensorType>(placed.tensor.getType()).getElementType();
+  auto wire = reduction->getAttrOfType<TypeAttr>(wireAttr);
+  const bool isRounded = wire && isa<FloatType>(own) &&
+                         wire.getValue().getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth();
+  const std::string name = cast<StringAttr>(compute.getNames()[0]).getValue().str();
+  if (isRounded)
+    convertElements(placed, wire.getValue(), name + ".wire");
+  for (auto [axis, carrier] : llvm::enumerate(carriers))
+    if (isReduced(carrier))
+      combine(placed, reduction.getKind(0), describe(reduction), axis, desired);
+  if (isRounded)
+    convertElements(placed, own, name);
+}
+
 void Placer::place(ComputeOp compute) {
   SmallVector<TensorUse> uses = usesOf(compute);
   bool isRequired = false;
@@ -179,10 +203,7 @@ void Placer::place(ComputeOp compute) {
   Placed placed = rewrite(compute, uses, carriers);
   if (!reasons.empty() && placed.tensor)
     note(placed.tensor.getDefiningOp(), "tk-place-collectives", Verdict::Derived, reasons);
-  for (auto [axis, carrier] : llvm::enumerate(carriers))
-    if (carrier && carrier.getOwner()->getParentOp() != compute.getOperation())
-      combine(placed, soleReduction(compute).getKind(0), describe(soleReduction(compute)), axis,
-              query.desired);
+  combinePartials(placed, compute, carriers, query.desired);
   for (int axis : gathered) {
     const bool isBool =
         cast<RankedTensorType>(placed.tensor.getType()).getElementType().isInteger(1);

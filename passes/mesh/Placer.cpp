@@ -245,6 +245,30 @@ bool Placer::keepShares(ComputeOp compute, MutableArrayRef<TensorUse> uses, int 
   return false;
 }
 
+/// Rounds the elements of a tensor to a narrower float, or widens them.
+void Placer::convertElements(Placed &result, Type type, StringRef name) {
+  auto from = cast<RankedTensorType>(result.tensor.getType()).getElementType();
+  if (from == type)
+    return;
+  SmallVector<Value> extents;
+  SmallVector<std::string> indices;
+  for (auto [i, extent] : llvm::enumerate(result.extents)) {
+    extents.push_back(shareOf(extent, result.sharding[i]));
+    indices.push_back("i" + std::to_string(i));
+  }
+  const bool isWider = type.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth();
+  auto made = ComputeOp::create(
+      builder, result.tensor.getLoc(), SmallVector<StringRef>(indices.begin(), indices.end()),
+      extents, ArrayRef<Type>{type}, ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        Value value = LoadOp::create(inner, loc, result.tensor, arguments, Value()).getResult();
+        value = isWider ? arith::ExtFOp::create(inner, loc, type, value).getResult()
+                        : arith::TruncFOp::create(inner, loc, type, value).getResult();
+        YieldOp::create(inner, loc, ValueRange{value});
+      });
+  result.tensor = made.getResult(0);
+}
+
 /// Combines the partial results of the ranks of an axis.
 void Placer::combine(Placed &result, ReduceKind kind, StringRef of, int axis,
                      const Sharding &desired) {

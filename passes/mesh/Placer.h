@@ -33,6 +33,8 @@ private:
   bool createKernel();
   bool placeResults();
   void place(ComputeOp compute);
+  void combinePartials(Placed &placed, ComputeOp compute,
+                       mlir::ArrayRef<mlir::BlockArgument> carriers, const Sharding &desired);
   void addDivisibility();
   void eraseUnused();
   Sharding requiredOf(unsigned result) const;
@@ -50,6 +52,7 @@ private:
   Placed versionFor(const TensorUse &use, mlir::ArrayRef<mlir::BlockArgument> carriers);
   void combine(Placed &result, ReduceKind kind, llvm::StringRef what, int axis,
                const Sharding &desired);
+  void convertElements(Placed &result, mlir::Type type, llvm::StringRef name);
   bool keepShares(ComputeOp compute, mlir::MutableArrayRef<TensorUse> uses, int axis);
   void convert(Placed &result, const Sharding &wanted, llvm::StringRef name);
   mlir::Value slice(const Placed &from, unsigned dim, int axis, llvm::StringRef name);

@@ -172,11 +172,12 @@ std::vector<Mesh> Mesh::threads(std::span<const MeshAxis> axes, MeshOptions opti
   int64_t ranks = 1;
   std::set<std::string> names;
   for (const MeshAxis &axis : axes) {
-    if (axis.size < 1 || axis.size > most_ranks || (ranks *= axis.size) > most_ranks)
+    if (axis.size < 1 || axis.size > most_ranks / ranks)
       throw Error(ErrorCode::invalid_argument,
                   "axis '" + axis.name + "' of the mesh: expected 1 to " +
                       std::to_string(most_ranks) + " ranks in all, got " +
                       std::to_string(axis.size));
+    ranks *= axis.size;
     if (!names.insert(axis.name).second)
       throw Error(ErrorCode::invalid_argument, "the mesh has axis '" + axis.name + "' twice");
   }

@@ -161,11 +161,11 @@ TEST_CASE("schedules, grads, attributes, semicolons") {
 TEST_CASE("a mesh and the axes behind extents") {
   CHECK(checked("mesh(dp,tp)\n"
                 "kernel k(x:f32[2*N@tp,M],mesh:f32)->(y:f32[2*N@tp , M@dp]){\n"
-                "y[i,j]=x[i,j]*mesh\n"
+                "y[i,j]=sum[k;wire=bf16](x[i,k])*mesh\n"
                 "}") ==
         "mesh (dp, tp)\n"
         "kernel k(x: f32[2 * N @ tp, M], mesh: f32) -> (y: f32[2 * N @ tp, M @ dp]) {\n"
-        "  y[i, j] = x[i, j] * mesh\n"
+        "  y[i, j] = sum[k; wire = bf16](x[i, k]) * mesh\n"
         "}\n");
 }
 

@@ -147,6 +147,12 @@ TEST_CASE("items other than kernels") {
                          "    grouped(8)\n");
 }
 
+TEST_CASE("the type in which partial sums travel is a modifier") {
+  CHECK(reprint("sum[k; wire = bf16](x[i, k])") == "sum[k; wire = bf16](x[i, k])");
+  CHECK(reprint("sum[k; exact, wire = f32](x[i, k])") == "sum[k; exact, wire = f32](x[i, k])");
+  CHECK(reprint("sum[k](wire[i, k])") == "sum[k](wire[i, k])");
+}
+
 TEST_CASE("an axis of the mesh binds the whole extent") {
   Parsed program("mesh (dp, tp)\n"
                  "kernel k(mesh: f32[2 * N @ tp, M]) -> (y: f32[2 * N @ tp, M @ dp]) {\n"

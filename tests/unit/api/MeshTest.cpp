@@ -14,6 +14,9 @@ mesh (tp)
 kernel sums(x: f32[R, C @ tp]) -> (y: f32[R]) {
   y[r] = sum[c](x[r, c])
 }
+kernel wired(x: f32[R, C @ tp]) -> (y: f32[R]) {
+  y[r] = sum[c; wire = bf16](x[r, c])
+}
 kernel halves(x: f32[R, C]) -> (y: f32[R @ tp]) {
   y[r] = max[c](x[r, c])
 }
@@ -61,6 +64,28 @@ TEST_CASE("every rank has the sum over all shares", "[mesh]") {
     for (const std::vector<float> &own : y)
       CHECK(own == std::vector<float>(3, static_cast<float>(5 * ranks * (ranks + 1) / 2)));
   }
+}
+
+TEST_CASE("partial sums are rounded to the type in which they travel", "[mesh]") {
+  TemporaryCache cache;
+  const Module module = compile(source, onCpu());
+  const std::vector<Mesh> meshes = Mesh::threads({{"tp", 2}});
+  const float value = 1.0F + 0x1p-8F; // 1 in bf16
+  for (auto [name, expected] : {std::pair("sums", 2 * value), std::pair("wired", 2.0F)}) {
+    const Kernel kernel = module.kernel(name);
+    std::vector<std::vector<float>> y(2, std::vector<float>(3));
+    for (const Status &status : onEach(meshes, [&](size_t rank) {
+           return callSums(kernel, meshes[rank], 1, value, y[rank]);
+         }))
+      CHECK(status);
+    CHECK(y[0] == std::vector<float>(3, expected));
+    CHECK(y[1] == y[0]);
+  }
+  std::vector<float> x(3, value), y(3);
+  const std::vector<NamedValue> inputs{{"x", TensorView(x.data(), DType::f32, {3, 1})}};
+  const std::vector<NamedValue> outputs{{"y", TensorView(y.data(), DType::f32, {3})}};
+  REQUIRE(module.kernel("wired").try_launch({}, inputs, outputs));
+  CHECK(y[0] == value); // on one rank nothing travels
 }
 
 TEST_CASE("ranks with other sizes are a mismatch that names one", "[mesh]") {
