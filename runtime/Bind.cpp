@@ -376,9 +376,12 @@ void BoundImpl::launch(Stream stream, std::span<void *const> pointers) const {
   cuda::DeviceContext &device = gpu.module->device();
   cuda::ScopedContext scope(device); // one for all of the launch
   cuda::CUdeviceptr base = 0;
-  if (scratch_bytes > 0)
-    base = scratch->acquire(stream.handle, scratch_bytes, cuda::is_capturing(device, stream.handle),
-                            restores);
+  if (scratch_bytes > 0) {
+    const bool captures = cuda::is_capturing(device, stream.handle);
+    base = captures ? 0 : scratch->find(stream.handle, scratch_bytes, restores);
+    if (!base)
+      base = scratch->acquire(stream.handle, scratch_bytes, captures, restores);
+  }
   cuda::launch_plan(gpu, pointers, base, stream.handle);
 }
 

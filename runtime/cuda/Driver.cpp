@@ -181,7 +181,7 @@ void DeviceContext::fail(CUresult result, const char *what, ErrorCode code) {
   if (!is_sticky(result))
     throw error;
   // Launches are asynchronous: the culprit is the last kernel launched or one queued before it.
-  std::shared_ptr<const std::string> last = std::atomic_load(&m_last_launch);
+  const std::string *last = m_last_launch;
   throw Error(ErrorCode::context_poisoned,
               (last ? "context poisoned by " + *last + " or work queued before it"
                     : std::string("context poisoned by another program's kernel")) +

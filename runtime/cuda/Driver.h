@@ -134,8 +134,9 @@ public:
 
   /// Remembers the last kernel launched, for the message of a sticky error. The record must live as
   /// long as the process or until it is replaced.
-  void note_launch(std::shared_ptr<const std::string> description) {
-    std::atomic_store(&m_last_launch, std::move(description));
+  /// The description lives as long as the process.
+  void note_launch(const std::string *description) {
+    m_last_launch.store(description, std::memory_order_relaxed);
   }
   /// Throws for a failed call; a sticky error becomes "context poisoned by 'attn' (attn.tk:41)".
   void check(CUresult result, const char *what, ErrorCode code = ErrorCode::launch_failed) {
@@ -145,7 +146,7 @@ public:
 
 private:
   [[noreturn]] void fail(CUresult result, const char *what, ErrorCode code);
-  std::shared_ptr<const std::string> m_last_launch;
+  std::atomic<const std::string *> m_last_launch = nullptr;
 };
 
 /// Makes a device's context current while in scope. Scopes within one of the same device call

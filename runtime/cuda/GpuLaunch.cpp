@@ -6,6 +6,8 @@
 #include "runtime/TensorMaps.h"
 
 #include <cstring>
+#include <mutex>
+#include <set>
 
 namespace tk::cuda {
 namespace {
@@ -55,6 +57,14 @@ uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &si
 
 namespace {
 
+/// The one text of that content. It outlives what is launched, for the report of a later failure.
+const std::string *descriptionOf(std::string text) {
+  static std::mutex mutex;
+  static auto &texts = *new std::set<std::string>();
+  std::lock_guard lock(mutex);
+  return &*texts.insert(std::move(text)).first;
+}
+
 ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, GpuModule &module,
                               std::span<const Scalar> variables,
                               std::span<const TensorView> tensors) {
@@ -92,7 +102,7 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, 
   std::string where = launch.span.valid()
                           ? " (" + launch.span.file + ":" + std::to_string(launch.span.line) + ")"
                           : "";
-  result.description = std::make_shared<const std::string>("'" + launch.symbol + "'" + where);
+  result.description = descriptionOf("'" + launch.symbol + "'" + where);
   return result;
 }
 

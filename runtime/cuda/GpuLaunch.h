@@ -38,7 +38,7 @@ struct ResolvedLaunch {
   bool has_cluster = false;
   bool empty = false;           ///< a grid of no blocks
   std::vector<uint64_t> values; ///< the bits of each argument; addresses are filled in at launch
-  std::shared_ptr<const std::string> description; ///< "'attn' (attn.tk:41)"
+  const std::string *description = nullptr; ///< "'attn' (attn.tk:41)"
 };
 
 /// A plan for given sizes, ready to be launched from any thread.

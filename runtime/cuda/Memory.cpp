@@ -1,6 +1,7 @@
 #include "runtime/cuda/Memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tk::cuda {
 namespace {
@@ -106,6 +107,9 @@ void synchronize(DeviceContext &device, void *stream) {
   device.check(device.driver->stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
 }
 
+/// Streams and changes of their buffers that find() knows at most.
+static constexpr unsigned most_known = 256;
+
 ScratchPool::~ScratchPool() {
   m_device.driver->ctx_push_current(m_device.context);
   auto release = [&](const Buffer &buffer) {
@@ -120,6 +124,36 @@ ScratchPool::~ScratchPool() {
   std::for_each(m_retired.begin(), m_retired.end(), release);
   CUcontext previous;
   m_device.driver->ctx_pop_current(&previous);
+  for (Known *known = m_known; known;)
+    delete std::exchange(known, known->before);
+}
+
+ScratchPool::Known *ScratchPool::known_of(void *stream) const {
+  Known *known = m_known.load(std::memory_order_acquire);
+  while (known && known->stream != stream)
+    known = known->before;
+  return known;
+}
+
+CUdeviceptr ScratchPool::find(void *stream, int64_t bytes, bool restored) const {
+  const Known *known = known_of(stream);
+  if (!known || known->bytes < bytes || (restored && !known->cleared))
+    return 0;
+  return known->address + static_cast<CUdeviceptr>(restored_bytes);
+}
+
+/// An empty buffer stands for none.
+void ScratchPool::publish(void *stream, const Buffer &buffer) {
+  Known *known = known_of(stream);
+  if (known && (buffer.bytes == 0 || known->address == buffer.address)) {
+    known->cleared = buffer.cleared;
+    known->bytes = buffer.bytes;
+  } else if (known || (buffer.bytes > 0 && m_num_known < most_known)) {
+    // Where streams come and go the list does not grow on: those that it lacks take the lock.
+    ++m_num_known;
+    m_known.store(new Known{stream, buffer.address, buffer.bytes, buffer.cleared, m_known},
+                  std::memory_order_release);
+  }
 }
 
 ScratchPool::Buffer ScratchPool::allocate(int64_t bytes) {
@@ -183,6 +217,7 @@ CUdeviceptr ScratchPool::acquire(void *stream, int64_t bytes, bool capturing, bo
                    "cuMemsetD8Async");
     slot.cleared = true;
   }
+  publish(stream, capturing ? Buffer() : slot);
   return slot.address + static_cast<CUdeviceptr>(restored_bytes);
 }
 

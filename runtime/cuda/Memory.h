@@ -1,6 +1,7 @@
 // Device memory, streams and events that tk itself owns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -97,6 +98,9 @@ public:
   /// capturing, else throws `needs_prepare`. Where the launch counts on it, the restored_bytes
   /// before the buffer are 0.
   CUdeviceptr acquire(void *stream, int64_t bytes, bool capturing, bool restored);
+  /// The same for a stream that does not capture, where its buffer is known: without a lock. 0
+  /// where it is not.
+  CUdeviceptr find(void *stream, int64_t bytes, bool restored) const;
   /// Makes sure that a spare buffer of that size exists.
   void reserve(int64_t bytes);
 
@@ -110,8 +114,21 @@ private:
   Buffer allocate(int64_t bytes);
   void assign(Buffer &slot, int64_t bytes, bool capturing);
 
+  /// What find() reads: the buffers of streams, a stream's latest first.
+  struct Known {
+    void *const stream;
+    const CUdeviceptr address;
+    std::atomic<int64_t> bytes; ///< 0 while the stream captures
+    std::atomic<bool> cleared;
+    Known *const before;
+  };
+  Known *known_of(void *stream) const;
+  void publish(void *stream, const Buffer &buffer);
+
   DeviceContext &m_device;
   std::mutex m_mutex;
+  std::atomic<Known *> m_known = nullptr;
+  unsigned m_num_known = 0;
   std::map<void *, Buffer> m_streams;
   std::map<void *, Buffer> m_captures; ///< by capturing stream
   std::vector<Buffer> m_spares;
