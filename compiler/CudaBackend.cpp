@@ -11,6 +11,7 @@
 #include "runtime/Environment.h"
 #include "runtime/Files.h"
 #include "runtime/PlanText.h"
+#include "runtime/SharedCode.h"
 #include "runtime/TemporaryFolder.h"
 #include "runtime/cuda/NvrtcIdentity.h"
 
@@ -149,6 +150,15 @@ static detail::Digest codeKey(const std::string &text, const cuda::NvrtcOptions 
   return key.digest();
 }
 
+/// What NVRTC is given, for one library: that of this process.
+static detail::Digest textKey(const std::string &text, const cuda::NvrtcOptions &options) {
+  detail::CacheKey key;
+  for (const std::string &flag : cuda::Nvrtc::flags(options))
+    key.add("flag", flag);
+  key.add("text", text);
+  return key.digest();
+}
+
 /// Machine code from the cache or from NVRTC.
 static Expected<cuda::NvrtcResult> machineCode(const std::string &text,
                                                const cuda::NvrtcOptions &options) {
@@ -187,7 +197,15 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
   options.arch = target;
   for (const cuda::DeviceHeader &header : cuda::deviceHeaders())
     options.headers.emplace_back(header.name.str(), header.text.str());
-  Expected<cuda::NvrtcResult> result = machineCode(cuda::withoutComments(executable.cuda), options);
+  using Code = const cuda::NvrtcResult;
+  static detail::SharedCode<Code> shared;
+  const std::string text = cuda::withoutComments(executable.cuda);
+  auto result = shared.get(textKey(text, options), [&]() -> detail::SharedCode<Code>::Made {
+    Expected<cuda::NvrtcResult> made = machineCode(text, options);
+    if (!made)
+      return made.error();
+    return std::make_shared<Code>(std::move(*made));
+  });
   // NVRTC 12.0 allows an eighth of what later ones do.
   if (!result && StringRef(result.error().message()).contains("parameter space overflowed"))
     return Error(ErrorCode::unsupported,
@@ -196,9 +214,10 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
                      result.error().message());
   if (!result)
     return result.error();
-  executable.ptx = std::move(result->ptx);
-  executable.cubin = std::move(result->cubin);
-  executable.log = std::move(result->log);
+  executable.ptx = (*result)->ptx;
+  executable.cubin = (*result)->cubin;
+  executable.log = (*result)->log;
+  executable.code = std::const_pointer_cast<cuda::NvrtcResult>(*result);
   return executable;
 }
 

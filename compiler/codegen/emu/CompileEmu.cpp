@@ -7,6 +7,7 @@
 #include "runtime/Environment.h"
 #include "runtime/Interrupt.h"
 #include "runtime/LaunchObserver.h"
+#include "runtime/SharedCode.h"
 
 #include <algorithm>
 #include <atomic>
@@ -287,16 +288,27 @@ Expected<detail::Executable> compileForEmu(detail::Executable executable,
   const std::string text = emu::withEntries(cuda::withoutComments(executable.cuda), names);
   std::shared_ptr<emu::TextBatch> batch = options.batch;
   const bool together = batch && batch->add(text, names);
+  auto failed = [&](const Error &error) {
+    return Error(error.code(), "kernel '" + signature.name + "': " + error.message(),
+                 {signature.span});
+  };
   if (!together) {
-    batch = std::make_shared<emu::TextBatch>();
-    batch->add(text, names);
+    static detail::SharedCode<emu::TextBatch> shared;
+    using Made = detail::SharedCode<emu::TextBatch>::Made;
+    Made alone = shared.get(detail::sha256(text), [&]() -> Made {
+      auto made = std::make_shared<emu::TextBatch>();
+      made->add(text, names);
+      auto compiled = made->code();
+      return compiled ? Made(std::move(made)) : Made(compiled.error());
+    });
+    if (!alone)
+      return failed(alone.error());
+    batch = std::move(*alone);
   }
   auto kernels = std::make_shared<emu::EmulatedKernels>(batch, executable.plan, options);
   if (!together)
     if (Status loaded = kernels->load(); !loaded)
-      return Error(loaded.error().code(),
-                   "kernel '" + signature.name + "': " + loaded.error().message(),
-                   {signature.span});
+      return failed(loaded.error());
   executable.kind = detail::Executable::Kind::emulated;
   executable.target = "emu";
   executable.emulator = std::move(kernels);
