@@ -23,6 +23,7 @@ public:
     Expected<std::shared_ptr<CompiledSource>> compiled = CompiledSource::create(source, options);
     if (!compiled)
       return compiled.error();
+    (*compiled)->nameFilesAsGiven();
     return std::shared_ptr<detail::CompiledModule>(std::move(*compiled));
   }
 };

@@ -197,8 +197,30 @@ Status CompiledSource::addKernels() {
     reducedDims.push_back(findReducedDims(kernel));
     windowDims.push_back(findWindowDims(kernel));
     products.push_back(productsOf(kernel));
+    deterministic.push_back(kernel.getDeterministic());
   }
   return {};
+}
+
+void CompiledSource::nameAsGiven(SourceSpan &span) const {
+  if (const FileId file = sources.labelled(span.file); file != kNoFile)
+    span.file = sources.file(file).name();
+}
+
+void CompiledSource::nameFilesAsGiven() {
+  filesAsGiven = true;
+  for (Signature &signature : kernelSignatures) {
+    nameAsGiven(signature.span);
+    for (Parameter &parameter : signature.params)
+      nameAsGiven(parameter.span);
+    for (Parameter &result : signature.results)
+      nameAsGiven(result.span);
+    for (auto *checks : {&signature.checks, &signature.schedules, &signature.cases})
+      for (Check &check : *checks)
+        nameAsGiven(check.span);
+  }
+  if (checker)
+    checker->nameFilesAsGiven();
 }
 
 void CompiledSource::setLastPass(unsigned number) {
@@ -387,6 +409,9 @@ Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::stri
     executable = assemble(std::move(*executable), kernel, target, dump);
     lock.lock();
   }
+  if (executable && filesAsGiven)
+    for (Launch &launch : executable->plan.launches)
+      nameAsGiven(launch.span);
   if (executable)
     return executable;
   return withReproducer(executable.error(), kernel, target, facts, "code");

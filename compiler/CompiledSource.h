@@ -55,6 +55,10 @@ public:
 
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
+  bool is_deterministic(size_t kernel) const override { return deterministic[kernel]; }
+  /// Gives signatures, and launches of what is compiled from now on, the names of files as they
+  /// were passed; in emitted text and in bundles files have short labels.
+  void nameFilesAsGiven();
   Facts relevant_facts(size_t kernel, std::string_view target, const Facts &facts) const override;
   Expected<detail::Executable> specialise(size_t kernel, std::string_view target,
                                           const Facts &facts) override;
@@ -180,6 +184,8 @@ private:
   Error withReproducer(const Error &error, size_t kernel, std::string_view target,
                        const Facts &facts, std::string_view stage) const;
 
+  void nameAsGiven(SourceSpan &span) const;
+
   // MLIR's context is not for several threads at once; neither is a kernel's compilation.
   std::mutex mutex;
   std::unique_ptr<mlir::MLIRContext> context;
@@ -188,6 +194,7 @@ private:
   std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
   std::vector<std::vector<bool>> windowDims;  ///< likewise
   std::vector<Products> products;             ///< by kernel
+  std::vector<bool> deterministic;            ///< likewise
   std::vector<std::string> kernelNames;
   std::string warnings;
   SourceManager sources;
@@ -195,6 +202,7 @@ private:
   std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
   std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
   bool servesShorter = false;
+  bool filesAsGiven = false;
   CompileOptions options;
   DriverOptions driver;
 };

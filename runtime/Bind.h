@@ -70,7 +70,8 @@ public:
   std::vector<uint32_t> alignments; ///< bytes, a tensor
   std::vector<bool> empty_tensor;
   int64_t scratch_bytes = 0;
-  bool restores = false; ///< its launches count on what those before them left at 0
+  bool stands_in = false; ///< its variant is a general one: another is compiled meanwhile
+  bool restores = false;  ///< its launches count on what those before them left at 0
   cpu::ResolvedPlan cpu;
   cuda::ResolvedPlan gpu;
   EmulatedPlan emulated;

@@ -241,6 +241,20 @@ tk_status tk_module_freeze(tk_module *module) {
   });
 }
 
+tk_status tk_module_compile_in_background(tk_module *module) {
+  return guarded([&] {
+    require(module, "expected module, got NULL");
+    module->module.compile_in_background();
+  });
+}
+
+tk_status tk_module_wait(tk_module *module) {
+  return guarded([&] {
+    require(module, "expected module, got NULL");
+    module->module.wait();
+  });
+}
+
 const char *tk_kernel_name(const tk_kernel *kernel) { return kernel->kernel.name().c_str(); }
 const char *tk_kernel_signature(const tk_kernel *kernel) { return kernel->signature.c_str(); }
 size_t tk_kernel_num_dims(const tk_kernel *kernel) { return kernel->kernel.dims().size(); }

@@ -40,7 +40,8 @@ Expected<std::string> gpu_arch() {
 
 void ModuleImpl::add_kernels() {
   for (size_t i = 0; i < compiled->signatures().size(); ++i)
-    kernels.push_back(std::make_shared<KernelImpl>(compiled, i, target, options, frozen));
+    kernels.push_back(
+        std::make_shared<KernelImpl>(compiled, i, target, options, frozen, background));
 }
 
 void set_compiler_backend(CompilerBackend *backend) { registered = backend; }
@@ -84,6 +85,8 @@ Expected<Module> try_compile(std::string_view source, const CompileOptions &opti
     impl->target = resolve_target(options.target).value();
     impl->options.target = impl->target;
     impl->compiled = backend->compile(source, impl->options).value();
+    if (options.background)
+      impl->background->enable();
     impl->add_kernels();
     return Module(std::move(impl));
   });
@@ -132,6 +135,8 @@ Expected<Kernel> Module::try_kernel(std::string_view name) const {
 Kernel Module::kernel(std::string_view name) const { return try_kernel(name).value(); }
 const std::string &Module::target() const { return detail::held(m_impl).target; }
 void Module::freeze() const { *detail::held(m_impl).frozen = true; }
+void Module::compile_in_background() const { detail::held(m_impl).background->enable(); }
+void Module::wait() const { detail::held(m_impl).background->wait(); }
 bool Module::is_frozen() const { return detail::held(m_impl).frozen->load(); }
 std::string Module::diagnostics() const { return detail::held(m_impl).compiled->diagnostics(); }
 

@@ -136,15 +136,17 @@ std::shared_ptr<cuda::ScratchPool> KernelImpl::scratch_pool(cuda::DeviceContext 
 }
 
 std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, const Stream *stream) {
-  Facts facts = facts_of_launch(checked);
+  Facts wanted = facts_of_launch(checked), facts = wanted;
   auto bound = std::make_shared<BoundImpl>();
-  bound->variant = variant(facts, stream, checked.dims);
+  bound->variant = variant_of_call(facts, stream, checked.dims);
   // How large the buffers between launches are is known once it is known what is launched.
   if (facts.small_tensors &&
       !scratch_is_small(bound->variant->executable.plan, checked.variables)) {
-    facts.small_tensors = false;
-    bound->variant = variant(facts, stream, checked.dims);
+    wanted.small_tensors = false;
+    facts = wanted;
+    bound->variant = variant_of_call(facts, stream, checked.dims);
   }
+  bound->stands_in = facts.key() != wanted.key();
   bound->signature = &signature();
   const Executable &executable = bound->variant->executable;
   for (unsigned t = 0; t < checked.tensors.size(); ++t) {
@@ -219,13 +221,17 @@ std::shared_ptr<const BoundImpl> KernelImpl::bind(const Arguments &arguments,
                       std::to_string(it->second) + ", got " + std::to_string(checked.dims[d]),
                   {signature().span});
   std::string key = call_key(signature(), checked, facts_of(signature(), checked));
+  uint64_t improved = 0;
   {
     std::lock_guard lock(m_mutex);
+    improved = m_improved;
     if (auto it = m_bound.find(key); it != m_bound.end())
       return it->second;
   }
   std::shared_ptr<const BoundImpl> bound = make_bound(std::move(checked), stream);
   std::lock_guard lock(m_mutex);
+  if (bound->stands_in && improved != m_improved)
+    return bound; // its own variant may be there: the next call looks again
   if (m_bound.size() >= max_bound)
     m_bound.clear();
   m_bound.emplace(std::move(key), bound);
@@ -260,7 +266,7 @@ void KernelImpl::launch(Stream stream, const Arguments &arguments, const CallKey
   check_addresses(signature(), tensors, pointers);
   if (bound->variant->executable.kind == Executable::Kind::cuda)
     check_device_pointers(*bound, pointers);
-  if (key && key->valid())
+  if (key && key->valid() && !bound->stands_in)
     m_known.add(*key, bound);
   bound->launch(stream, pointers);
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/Background.h"
 #include "runtime/Bind.h"
 #include "runtime/KnownCalls.h"
 
@@ -21,6 +22,8 @@ public:
   std::vector<std::shared_ptr<KernelImpl>> kernels;
   /// Whether compiling is an error; the kernels share it.
   std::shared_ptr<std::atomic<bool>> frozen = std::make_shared<std::atomic<bool>>(false);
+  /// What compiles beside calls; the kernels share it.
+  std::shared_ptr<Background> background = std::make_shared<Background>();
 
   /// Makes the kernels of what is compiled.
   void add_kernels();
@@ -33,13 +36,15 @@ public:
   KernelImpl(std::shared_ptr<CompiledModule> compiled, size_t index, std::string target,
              CompileOptions options,
              std::shared_ptr<const std::atomic<bool>> frozen =
-                 std::make_shared<const std::atomic<bool>>(false))
+                 std::make_shared<const std::atomic<bool>>(false),
+             std::shared_ptr<Background> background = std::make_shared<Background>())
       : m_compiled(std::move(compiled)), m_index(index), m_target(std::move(target)),
-        m_options(std::move(options)), m_frozen(std::move(frozen)) {
+        m_options(std::move(options)), m_frozen(std::move(frozen)),
+        m_background(std::move(background)) {
     auto checks = m_compiled->gather_checks();
     if (checks && !checks->signatures()[m_index].results.empty())
-      m_checks =
-          std::make_shared<KernelImpl>(std::move(checks), m_index, m_target, m_options, m_frozen);
+      m_checks = std::make_shared<KernelImpl>(std::move(checks), m_index, m_target, m_options,
+                                              m_frozen, m_background);
   }
 
   const Signature &signature() const { return m_compiled->signatures()[m_index]; }
@@ -86,7 +91,16 @@ private:
   Arguments arguments_of_checks(const CheckedArguments &checked) const;
   /// Compiles a job's variant, and loads it.
   void run(Job &job);
+  /// Loads a variant's code on device 0 where there is one, and keeps it.
+  void load(const Variant &variant);
   Error frozen_error(std::span<const int64_t> dims) const;
+  /// The variant that a call runs, with the facts that it was compiled for: the one of `facts`, or
+  /// a general one while that is compiled.
+  std::shared_ptr<const Variant> variant_of_call(Facts &facts, const Stream *stream,
+                                                 std::span<const int64_t> dims);
+  /// Has the variant compiled in the background, once. `m_mutex` is held.
+  void compile_later(const Facts &facts);
+  void compile_in_background(const Facts &facts);
   std::shared_ptr<const Variant> specialise(const Facts &facts);
   std::shared_ptr<BoundImpl> make_bound(CheckedArguments checked, const Stream *stream);
   std::shared_ptr<cuda::ScratchPool> scratch_pool(cuda::DeviceContext &device);
@@ -99,10 +113,13 @@ private:
   std::string m_target;
   CompileOptions m_options;
   std::shared_ptr<const std::atomic<bool>> m_frozen;
+  std::shared_ptr<Background> m_background;
   std::shared_ptr<KernelImpl> m_checks; ///< of the gathers; null where there are none
 
   std::mutex m_mutex;
   std::map<std::string, std::shared_future<std::shared_ptr<const Variant>>> m_variants;
+  std::set<std::string> m_compiled_later; ///< keys of variants that went to the background
+  uint64_t m_improved = 0;                ///< how many of these are there
   std::map<int, std::shared_ptr<cuda::ScratchPool>> m_scratch;
   /// How the sizes of a dimension were prepared: those of a list have their own keys.
   struct PreparedSizes {
@@ -110,7 +127,7 @@ private:
     std::set<int64_t> listed;
   };
   std::map<size_t, PreparedSizes> m_prepared;             ///< by dimension
-  std::vector<std::shared_ptr<cuda::GpuModule>> m_loaded; ///< what preparing loaded
+  std::vector<std::shared_ptr<cuda::GpuModule>> m_loaded; ///< ahead of launches
   /// Bound kernels by the exact sizes, strides, alignments and scalars of a call.
   std::unordered_map<std::string, std::shared_ptr<const BoundImpl>> m_bound;
   KnownCalls m_known;

@@ -319,7 +319,11 @@ void KernelImpl::run(Job &job) {
   for (size_t d = 0; d < signature().dims.size(); ++d)
     dims.push_back(job.first[d].i);
   job.variant = variant(job.facts, nullptr, dims);
-  const Executable &executable = job.variant->executable;
+  load(*job.variant);
+}
+
+void KernelImpl::load(const Variant &variant) {
+  const Executable &executable = variant.executable;
   if (executable.kind != Executable::Kind::cuda)
     return;
   // A machine without a GPU may still fill the cache.

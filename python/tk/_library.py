@@ -91,6 +91,8 @@ SIGNATURES = {
     "tk_kernel_prepare_sizes": (c_int32, [c_void_p, POINTER(Sizes), c_size_t, ctypes.c_uint32,
                                           PROGRESS, c_void_p, POINTER(c_size_t)]),
     "tk_module_freeze": (c_int32, [c_void_p]),
+    "tk_module_compile_in_background": (c_int32, [c_void_p]),
+    "tk_module_wait": (c_int32, [c_void_p]),
     "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),
                                  POINTER(c_size_t)]),
     "tk_kernel_text_for": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_int64), c_size_t,

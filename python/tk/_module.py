@@ -12,33 +12,38 @@ from ._library import (ABSENT, DTYPES, INTEGER, LAST_FLOAT, LIB, NATIVE, REAL, A
 _REPORTS = ("explain", "inspect", "cost")  # what the library gives beside the stages
 
 
-def compile(source, target=None, file_name="<string>", disable_passes=(), checked=False, schedule=None):
+def compile(source, target=None, file_name="<string>", disable_passes=(), checked=False, schedule=None,
+            background=False):
     """Compiles the text of a .tk file. `target` is "cpu", "gpu", "sm_90a", …; the GPU where there is
     one, else the CPU. Launches of `checked` kernels report indices from tensors that are outside,
     instead of reading 0, and wait for what comes before them on the stream. `disable_passes` names
     passes or groups to leave out. `schedule` is the text of schedule blocks that replace the
-    program's."""
-    return _compile(source.encode(), target, file_name, disable_passes, checked, schedule)
+    program's. With `background` a call whose sizes have no code yet runs general code, and code for
+    them is compiled by another thread meanwhile; kernels that are `@deterministic` take no part."""
+    return _compile(source.encode(), target, file_name, disable_passes, checked, schedule, background)
 
 
-def _compile(text, target, file_name, disable_passes, checked, schedule):
+def _compile(text, target, file_name, disable_passes, checked, schedule, background):
     if isinstance(disable_passes, str):
         raise TypeError("disable_passes: expected a sequence of names, got a text")
     handle = ctypes.c_void_p()
     call = LIB.tk_compile_checked if checked else LIB.tk_compile_with
     check(call(text, len(text), os.fsencode(file_name), _bytes(target),
                ",".join(disable_passes).encode(), _bytes(schedule), ctypes.byref(handle)))
-    return Module(handle)
+    module = Module(handle)
+    if background:
+        check(LIB.tk_module_compile_in_background(handle))
+    return module
 
 
-def compile_file(path, target=None, checked=False, disable_passes=(), schedule=None):
+def compile_file(path, target=None, checked=False, disable_passes=(), schedule=None, background=False):
     """Compiles a .tk file; the options are those of compile."""
     try:
         with open(path, "rb") as file:
             text = file.read()
     except OSError as error:
         raise Error("io", str(error)) from None
-    return _compile(text, target, path, disable_passes, checked, schedule)
+    return _compile(text, target, path, disable_passes, checked, schedule, background)
 
 
 def load_bundle(path):
@@ -81,6 +86,10 @@ class Module:
     def freeze(self):
         """From now on a call that would have to compile raises the error "frozen"."""
         check(LIB.tk_module_freeze(self._handle))
+
+    def wait(self):
+        """Returns once nothing is compiled in the background: calls then run code for their sizes."""
+        check(LIB.tk_module_wait(self._handle))
 
     def __getitem__(self, name):
         if name not in self._kernels:

@@ -1,5 +1,5 @@
 """Calls that torch.autograd records, with a stand-in for torch: as much of it as the package asks
-for, on NumPy's arrays. (package_test.py has PyTorch itself, where there is a GPU.)"""
+for, on NumPy's arrays. (torch_calls_test.py has PyTorch itself, where there is a GPU.)"""
 import sys
 import types
 import unittest
@@ -11,7 +11,7 @@ except ImportError:
     sys.exit(77)
 
 import tk
-from package_test import GRADIENTS
+from common import GRADIENTS
 
 TARGET = "cpu"
 

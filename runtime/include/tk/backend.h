@@ -26,6 +26,9 @@ struct CompileOptions {
   bool checked = false;                     ///< report gathers outside their bounds
   std::optional<std::string> schedule;      ///< text of schedule blocks that replace the program's
   std::string schedule_name = "<schedule>"; ///< for diagnostics
+  /// A call whose variant is not compiled yet runs a general one, and has its own compiled by
+  /// another thread meanwhile; see Module::wait. Kernels that are `@deterministic` take no part.
+  bool background = false;
 };
 
 namespace detail {
@@ -120,6 +123,11 @@ public:
                                         std::span<const int64_t> dims) {
     (void)kernel, (void)axes, (void)dims;
     return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
+  }
+  /// Whether the kernel's results are to have the same bits whichever launches went before.
+  virtual bool is_deterministic(size_t kernel) const {
+    (void)kernel;
+    return false;
   }
   /// Whether `specialise` compiles; else it looks up what was compiled before.
   virtual bool compiles() const { return true; }

@@ -166,6 +166,11 @@ public:
   void freeze() const;
   bool is_frozen() const;
 
+  /// Calls from now on do as with CompileOptions::background.
+  void compile_in_background() const;
+  /// Returns once nothing is compiled in the background. Calls then run their own variants.
+  void wait() const;
+
   std::string ir(std::string_view kernel, std::string_view stage) const;
   std::string cuda(std::string_view kernel) const { return ir(kernel, "cuda"); }
   std::string ptx(std::string_view kernel) const { return ir(kernel, "ptx"); }

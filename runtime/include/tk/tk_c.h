@@ -108,6 +108,11 @@ TK_API void tk_kernel_free(tk_kernel *kernel);
 /* From now on a launch that would have to compile fails with TK_FROZEN. The message names the
  * kernel and the sizes. */
 TK_API tk_status tk_module_freeze(tk_module *module);
+/* From now on a launch whose variant is not compiled yet runs a general one, and has its own
+ * compiled by another thread meanwhile. Kernels that are @deterministic take no part. */
+TK_API tk_status tk_module_compile_in_background(tk_module *module);
+/* Returns once nothing is compiled in the background. */
+TK_API tk_status tk_module_wait(tk_module *module);
 
 TK_API const char *tk_kernel_name(const tk_kernel *kernel);
 /* "gemm(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N])" */

@@ -43,9 +43,12 @@ public:
     kept.tensors.clear();
     return kept;
   }
+  bool is_deterministic(size_t) const override { return deterministic; }
   Expected<detail::Executable> specialise(size_t, std::string_view target,
                                           const Facts &facts) override {
     ++compilations;
+    if (before)
+      before(facts);
     small_tensors = facts.small_tensors;
     if (fail_next.exchange(false))
       return Error(ErrorCode::nvrtc_failed, "planted failure");
@@ -71,6 +74,8 @@ public:
   }
   std::atomic<int> compilations{0};
   std::atomic<bool> fail_next{false};
+  std::function<void(const Facts &)> before; ///< called at the beginning of each compilation
+  bool deterministic = false;
   std::function<void(LaunchPlan &)> adjust; ///< changes the plan of what is compiled next
   std::atomic<bool> small_tensors{false};   ///< what was last compiled for
 
