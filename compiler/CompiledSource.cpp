@@ -196,6 +196,7 @@ Status CompiledSource::addKernels() {
     schedules.push_back(scheduleHeaders(kernel));
     reducedDims.push_back(findReducedDims(kernel));
     windowDims.push_back(findWindowDims(kernel));
+    sizeRoles.push_back(findSizeRoles(kernel));
     products.push_back(productsOf(kernel));
     deterministic.push_back(kernel.getDeterministic());
   }

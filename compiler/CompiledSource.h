@@ -7,6 +7,7 @@
 #define TK_COMPILER_COMPILEDSOURCE_H
 
 #include "compiler/Pipeline.h"
+#include "compiler/SizeRoles.h"
 #include "compiler/plan/ScheduleChoice.h"
 #include "dialects/tk/TkDialect.h"
 #include "frontend/IRGen.h"
@@ -144,6 +145,10 @@ private:
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;
   /// Are tiles of products counted, so that bounds should be as fine as they are?
   bool countsTiles(size_t kernel, std::string_view target) const;
+  /// The class of the sizes of a dimension of which `fact` is known; nothing for sizes with fine
+  /// keys.
+  std::optional<SizeInterval> sizeClass(size_t kernel, size_t dim, std::string_view target,
+                                        const DimFact &fact) const;
   /// A copy of the module that holds one kernel, with facts and target attached.
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
@@ -191,10 +196,11 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Signature> kernelSignatures;
-  std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
-  std::vector<std::vector<bool>> windowDims;  ///< likewise
-  std::vector<Products> products;             ///< by kernel
-  std::vector<bool> deterministic;            ///< likewise
+  std::vector<std::vector<bool>> reducedDims;   ///< by kernel and dimension
+  std::vector<std::vector<bool>> windowDims;    ///< likewise
+  std::vector<std::vector<SizeRole>> sizeRoles; ///< likewise
+  std::vector<Products> products;               ///< by kernel
+  std::vector<bool> deterministic;              ///< likewise
   std::vector<std::string> kernelNames;
   std::string warnings;
   SourceManager sources;

@@ -8,6 +8,7 @@
 
 #include "compiler/CompiledSource.h"
 #include "compiler/CudaBackend.h"
+#include "compiler/arch/Architecture.h"
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tk/TkMeshOps.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -147,6 +148,32 @@ std::vector<bool> findWindowDims(KernelOp kernel) {
   return found;
 }
 
+/// The indices that `value` is computed from; not those of what is read from tensors.
+static void addIndices(Value value, llvm::SmallDenseSet<Value> &indices) {
+  if (auto index = dyn_cast<BlockArgument>(value)) {
+    if (!isa<KernelOp>(index.getOwner()->getParentOp()))
+      indices.insert(index);
+    return;
+  }
+  if (!isa<LoadOp>(value.getDefiningOp()))
+    for (Value operand : value.getDefiningOp()->getOperands())
+      addIndices(operand, indices);
+}
+
+bool readsWindows(KernelOp kernel) {
+  auto hasSeveral = [](Value axis) {
+    llvm::SmallDenseSet<Value> indices;
+    addIndices(axis, indices);
+    return indices.size() > 1;
+  };
+  return kernel
+      ->walk([&](LoadOp load) {
+        return llvm::any_of(load.getIndices(), hasSeveral) ? WalkResult::interrupt()
+                                                           : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 bool isGpuText(std::string_view target) {
   return detail::architecture_of(target).starts_with("sm_");
 }
@@ -159,6 +186,21 @@ bool CompiledSource::hasFineBound(size_t kernel, size_t dim, std::string_view ta
 // Products in f32 and f64 have small tiles, of which each processor gets a few, and parts.
 bool CompiledSource::countsTiles(size_t kernel, std::string_view target) const {
   return isGpuText(target) && !servesShorter && products[kernel] == Products::wide;
+}
+
+std::optional<SizeInterval> CompiledSource::sizeClass(size_t kernel, size_t dim,
+                                                      std::string_view target,
+                                                      const DimFact &fact) const {
+  const SizeRole role = sizeRoles[kernel][dim];
+  if (servesShorter || fact.serves_shorter || fact.upper <= 0 || role == SizeRole::Shape ||
+      windowDims[kernel][dim])
+    return std::nullopt;
+  if (!isGpuText(target))
+    return SizeInterval{0, boundOnCpu(fact), 1};
+  if (role == SizeRole::Rows && countsTiles(kernel, target))
+    return std::nullopt;
+  Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
+  return machine ? classOf(role, fact, *machine) : std::nullopt;
 }
 
 /// The CPU's code rests on which axes have stride 1, and on nothing else of addresses and strides.
@@ -189,6 +231,10 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     relevant.cases.pop_back();
   for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
     DimFact &fact = relevant.dims[d];
+    if (auto sizes = sizeClass(kernel, d, target, fact)) {
+      fact = DimFact{sizes->divisor, sizes->upper, {}};
+      continue;
+    }
     const bool isReduced = reducedDims[kernel][d];
     // A class of sizes has one bound for all of them.
     const bool isClass = fact.serves_shorter && !servesShorter;
@@ -207,8 +253,14 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     int64_t kept = isReduced ? longestKeptRow : longestKeptBound;
     if (fact.upper > kept)
       fact.upper = roundUpCoarsely(fact.upper, kept);
+    // A power of two that has a key of its own is to be known as one: see classOf().
+    const bool isPower = !servesShorter && !isClass && fact.upper > 0 &&
+                         sizeRoles[kernel][d] != SizeRole::Shape && !windowDims[kernel][d];
     if (!isReduced)
-      fact.divisor = std::min(fact.divisor, largestKeptDivisor);
+      fact.divisor =
+          std::min(fact.divisor,
+                   isPower ? std::max(largestKeptDivisor, static_cast<uint32_t>(fact.upper / 16))
+                           : largestKeptDivisor);
   }
   const Signature &signature = kernelSignatures[kernel];
   if (!gpu) {
@@ -274,13 +326,21 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   settleScalarCases(clone, facts.cases);
   if (!facts.tensors.empty())
     orderAxes(clone, kernelSignatures[kernel], facts.tensors, /*keepsStrides=*/target == "cpu");
-  if (!facts.dims.empty())
-    clone.setFactsAttr(factsAttr(context.get(), facts));
+  if (!facts.dims.empty()) {
+    // Keys tell powers of two by larger divisors than plans are made for.
+    Facts planned = facts;
+    for (auto [d, fact] : llvm::enumerate(planned.dims))
+      if (isGpuText(target) && !reducedDims[kernel][d])
+        fact.divisor = std::min(fact.divisor, largestKeptDivisor);
+    clone.setFactsAttr(factsAttr(context.get(), planned));
+  }
   settleExactDims(clone, facts);
   SmallVector<int64_t> least(facts.dims.size());
   for (size_t d = 0; d < facts.dims.size(); ++d)
-    if (!servesShorter && !facts.dims[d].serves_shorter && hasFineBound(kernel, d, target) &&
-        facts.dims[d].upper <= longestKeptRow)
+    if (auto sizes = sizeClass(kernel, d, target, facts.dims[d]))
+      least[d] = sizes->above + 1;
+    else if (!servesShorter && !facts.dims[d].serves_shorter && hasFineBound(kernel, d, target) &&
+             facts.dims[d].upper <= longestKeptRow)
       least[d] = leastWithBound(facts.dims[d].upper);
   if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
     clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));

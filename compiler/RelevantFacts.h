@@ -19,6 +19,9 @@ std::vector<bool> findReducedDims(KernelOp kernel);
 /// such as a tap of a window, or of another index of the same reduction?
 std::vector<bool> findWindowDims(KernelOp kernel);
 
+/// Is an axis of a tensor read at a number that is computed from two indices, such as i + tap?
+bool readsWindows(KernelOp kernel);
+
 } // namespace tk
 
 #endif // TK_COMPILER_RELEVANTFACTS_H

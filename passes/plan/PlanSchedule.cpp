@@ -207,7 +207,9 @@ void Planner::planChain(Contraction &outer) {
   const bool areFew = coarse && !usesMatrixUnits(outer) &&
                       shape.upperOf(outer.m).value_or(leastMatrixRows) < leastMatrixRows;
   int64_t rows = fit(outer.m, coarse ? 128 : 64, areFew ? 1 : leastMatrixRows);
-  set(outer.n, fit(outer.n, shape.upperOf(outer.n) ? widestOutput : 128, 8));
+  // Rows for one warp alone leave it too many columns of the inner product's terms.
+  const bool areTooWide = isForLess() && rows <= leastMatrixRows;
+  set(outer.n, fit(outer.n, shape.upperOf(outer.n) && !areTooWide ? widestOutput : 128, 8));
   // On CUDA cores fewer rows take less time, and blocks of few leave fewer multiprocessors without.
   bool haveOwn = llvm::all_of(shape.contractions, [&](Contraction &inner) {
     return !outer.op->isProperAncestor(inner.op) || inner.m == outer.m || inner.n == outer.m;

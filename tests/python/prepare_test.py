@@ -1,6 +1,9 @@
 """Preparing kernels for sizes, and frozen modules, on NumPy's arrays."""
 import math
+import os
+import subprocess
 import sys
+import threading
 import unittest
 
 try:
@@ -137,6 +140,46 @@ class PrepareTest(unittest.TestCase):
         for wrong in ("8", 1.5, [1, None], True):
             with self.assertRaises(TypeError):
                 norm.prepare(R=3, C=wrong)
+
+    def test_calls_do_not_wait_in_the_background(self):
+        module = tk.compile(SOURCE, target="cpu", background=True)
+        norm, failures = module["norm"], []
+
+        def serve(rows):
+            x = self.random(rows, 64)
+            for _ in range(20):
+                if not np.allclose(norm(x), x - x.mean(axis=1, keepdims=True), atol=1e-5):
+                    failures.append(rows)
+
+        threads = [threading.Thread(target=serve, args=(rows,)) for rows in (1, 2, 30, 5000)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        module.wait()
+        self.assertEqual(failures, [])
+        module.freeze()
+        for rows in (1, 2, 30, 5000, 400):  # the last has the key of 30
+            serve(rows)
+        self.assertEqual(failures, [])
+        # A deterministic kernel waits for its own code, and has the same bits at each call.
+        total = tk.compile(SOURCE, target="cpu", background=True)["total"]
+        x = self.random(300, 1000)
+        first = total(x, 0.5)
+        for _ in range(5):
+            np.testing.assert_array_equal(total(x, 0.5), first)
+
+    def test_a_growing_sequence_has_few_keys(self):
+        """Unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
+        code = ("import numpy as np, tk\n"
+                f"decode = tk.compile({SOURCE!r}, target='cpu')['decode']\n"
+                "for t in range(1, 301):\n"
+                "    k = np.ones((1, 2, t, 16), 'f4')\n"
+                "    decode(np.ones((1, 4, 16), 'f4'), k, k)\n")
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                             env=dict(os.environ, TK_LOG="1", TK_CACHE="off"))
+        compiled = [line for line in ran.stderr.splitlines() if "compiling 'decode'" in line]
+        self.assertTrue(1 <= len(compiled) <= 4, compiled)
 
     def test_progress_may_end_the_work(self):
         norm = tk.compile(SOURCE, target="cpu")["norm"]

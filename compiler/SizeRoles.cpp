@@ -1,0 +1,201 @@
+//===- SizeRoles.cpp - which sizes of a dimension share a variant ---------===//
+//
+// 1. findSizeRoles() looks at what a kernel does with each dimension.
+// 2. classOf() cuts the sizes where the cost model's choice of a plan changes:
+//      - Rows: one row takes a matrix-vector product; up to narrowTile rows fit the narrowest tile;
+//        up to the ridge, memory bounds the product; beyond, the matrix unit does.
+//      - Terms: one tile of a warpgroup; up to the ridge; beyond, parts of equal length.
+//      - Elements: few rows share one multiprocessor's time; many do not.
+//    A power of two beyond the ridge is the size of a batch or a context more often than a step of
+//    growth, and has a key of its own.
+//    Beyond `full` each multiprocessor has a tile of its own, and plans stay as they are. Up to
+//    there a role has at most four classes of other sizes.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/SizeRoles.h"
+
+#include "compiler/RelevantFacts.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/machine/CostModel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <bit>
+
+using namespace mlir;
+
+namespace tk {
+namespace {
+
+/// Rows of the narrowest tile of the matrix unit.
+constexpr int64_t narrowTile = 16;
+/// Multiples of the largest tile need no masks.
+constexpr uint32_t wholeTiles = 128;
+/// Bytes of the elements that most products read.
+constexpr double bytesOfHalf = 2;
+
+int64_t ceilToPower(int64_t value) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value)));
+}
+
+/// The bound of a class of whole tiles; below it isPowerOfTwo() could not tell that from a size.
+constexpr int64_t leastFull = 4096;
+/// Sizes beyond this are told apart coarsely.
+constexpr int64_t longestKnownPower = 32768;
+
+/// Is it the fact of a power of two? Other sizes have its bound too, those of the last 128 and of
+/// the last sixteenth below it, but none of them is a multiple of either.
+bool isPowerOfTwo(const DimFact &fact) {
+  return fact.upper <= longestKnownPower &&
+         std::has_single_bit(static_cast<uint64_t>(fact.upper)) &&
+         fact.divisor >= std::max<int64_t>(wholeTiles, fact.upper / 16);
+}
+
+/// Rows from which on the matrix unit takes longer for a product than memory for its operand, as a
+/// power of two.
+int64_t ridgeOf(const Machine &machine) {
+  const DeviceSpec &device = machine.device;
+  const double products = static_cast<double>(device.processors) * device.clock() *
+                          matrixRate(*machine.architecture, MatrixType::Half) *
+                          device.matrixShare();
+  const double rows = products * bytesOfHalf * cost::ofByte(machine);
+  return ceilToPower(std::max(static_cast<int64_t>(rows), narrowTile + 1));
+}
+
+/// Rows that give each multiprocessor a warpgroup's tile, as the nearest power of two.
+int64_t fullOf(const Machine &machine) {
+  const int64_t rows = machine.device.processors * rowsOfWarpgroup;
+  const int64_t above = ceilToPower(rows);
+  return above - rows <= rows - above / 2 ? above : above / 2;
+}
+
+/// Is nothing computed of the dimension but sums, comparisons and numbers?
+bool onlyCounts(Value dim) {
+  return llvm::all_of(dim.getUsers(), [](Operation *user) {
+    return isa<BindOp, ComputeOp, ReduceOp, ScanOp, arith::IndexCastOp, arith::AddIOp,
+               arith::SubIOp, arith::CmpIOp>(user);
+  });
+}
+
+/// Of a parameter or a result.
+bool isLastAxis(KernelOp kernel, Value dim) {
+  auto ends = [&](ValueRange extents) { return !extents.empty() && extents.back() == dim; };
+  return llvm::any_of(kernel.getBody().getOps<BindOp>(),
+                      [&](BindOp bind) { return ends(bind.getExtents()); }) ||
+         llvm::any_of(kernel.getReturn().getOperands(),
+                      [&](Value result) { return ends(getExtents(kernel, result)); });
+}
+
+/// How products, of matrices or of a matrix and a vector, use dimensions.
+struct ProductDims {
+  llvm::SmallDenseSet<Value> rows, shapes;
+  bool hasProducts = false;
+
+  explicit ProductDims(KernelOp kernel) {
+    kernel.walk([&](ReduceOp reduce) {
+      if (isContraction(reduce))
+        add(reduce);
+    });
+  }
+
+private:
+  /// The rows are those of the operand whose indices come first in the result, or lie between those
+  /// of the other operand. That one is a weight, say: its columns, and what is summed over, are
+  /// part of a model's shape. So are the indices of both operands, such as the heads of attention;
+  /// a product with such an index has no rows here.
+  void add(ReduceOp reduce) {
+    hasProducts = true;
+    auto compute = reduce->getParentOfType<ComputeOp>();
+    if (!compute)
+      return;
+    Operation *term = reduce.getYield().getValues()[0].getDefiningOp();
+    auto a = getIterationIndices(term->getOperand(0)), b = getIterationIndices(term->getOperand(1));
+    SmallVector<Value> first, second;
+    bool firstIsA = false, haveCommon = false, enclosed = false;
+    for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+      const Value extent = compute.getExtents()[p];
+      const bool inA = llvm::is_contained(a, compute.getIndex(p));
+      const bool inB = llvm::is_contained(b, compute.getIndex(p));
+      if (inA && inB) {
+        shapes.insert(extent);
+        haveCommon = true;
+      } else if (inA || inB) {
+        firstIsA = first.empty() ? inA : firstIsA;
+        enclosed |= inA == firstIsA && !second.empty();
+        (inA == firstIsA ? first : second).push_back(extent);
+      }
+    }
+    if (haveCommon)
+      return;
+    if (enclosed)
+      std::swap(first, second);
+    rows.insert(first.begin(), first.end());
+    shapes.insert(second.begin(), second.end());
+    shapes.insert(reduce.getUpper().begin(), reduce.getUpper().end());
+  }
+};
+
+bool isReduced(Value dim) {
+  return llvm::any_of(dim.getUsers(), [](Operation *user) { return isa<ReduceOp, ScanOp>(user); });
+}
+
+} // namespace
+
+std::vector<SizeRole> findSizeRoles(KernelOp kernel) {
+  std::vector<SizeRole> roles(kernel.getNumDims(), SizeRole::Shape);
+  // How a convolution is computed rests on all of its sizes.
+  if (readsWindows(kernel))
+    return roles;
+  const ProductDims products(kernel);
+  for (unsigned d = 0; d < kernel.getNumDims(); ++d) {
+    Value dim = kernel.getBody().getArgument(d);
+    SizeRole &role = roles[d];
+    if (onlyCounts(dim) && !isLastAxis(kernel, dim) && !products.shapes.contains(dim)) {
+      if (isReduced(dim))
+        role = SizeRole::Terms;
+      else if (products.rows.contains(dim))
+        role = SizeRole::Rows;
+      else if (!products.hasProducts)
+        role = SizeRole::Elements;
+    }
+  }
+  return roles;
+}
+
+std::optional<SizeInterval> classOf(SizeRole role, const DimFact &fact, const Machine &machine) {
+  const int64_t ridge = ridgeOf(machine), full = std::max({fullOf(machine), 2 * ridge, leastFull});
+  SmallVector<int64_t, 4> bounds;
+  if (role == SizeRole::Rows)
+    bounds = {1, narrowTile, ridge};
+  else if (role == SizeRole::Terms)
+    bounds = {std::min(rowsOfWarpgroup, ridge / 2), ridge};
+  else
+    bounds = {narrowTile, ridge};
+  SizeInterval found;
+  for (int64_t bound : bounds) {
+    if (fact.upper <= bound)
+      return SizeInterval{found.above, bound, 1};
+    found.above = bound;
+  }
+  if (isPowerOfTwo(fact))
+    return std::nullopt;
+  for (found.upper = full; fact.upper > found.upper;) {
+    found.above = found.upper;
+    found.upper *= found.upper < longestKnownPower ? 2 : 4;
+  }
+  // A copy of a box of an operand cuts off the rows behind the last one.
+  if (role != SizeRole::Rows)
+    found.divisor = fact.divisor % wholeTiles == 0 ? wholeTiles : 1;
+  return found;
+}
+
+int64_t boundOnCpu(const DimFact &fact) {
+  for (int64_t bound : {1, 16, 4096})
+    if (fact.upper <= bound)
+      return bound;
+  return -1;
+}
+
+} // namespace tk

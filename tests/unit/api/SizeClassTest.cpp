@@ -1,0 +1,155 @@
+// A dimension that grows has few variants, and variants with equal text are compiled once.
+#include "compiler/CompiledSource.h"
+#include "runtime/SharedCode.h"
+#include "tests/unit/api/TemporaryCache.h"
+#include "tests/unit/catch.h"
+#include "tk/tk.h"
+
+#include <atomic>
+#include <numeric>
+#include <set>
+#include <thread>
+
+using namespace tk;
+
+namespace {
+
+constexpr const char *decode = R"(
+kernel decode(q: bf16[B, H, D], k: bf16[B, H, T, D], v: bf16[B, H, T, D]) -> (o: bf16[B, H, D]) {
+  let p[b, h, j] = softmax[j](sum[d](q[b, h, d] * k[b, h, j, d]) * rsqrt(D))
+  o[b, h, d]     = sum[j](p[b, h, j] * v[b, h, j, d])
+}
+)";
+constexpr const char *causal = R"(
+kernel causal(q: bf16[B, H, S, D], k: bf16[B, G, S, D], v: bf16[B, G, S, D]) -> (o: bf16[B, H, S, D])
+where H % G == 0
+{
+  let s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h / (H / G), j, d]) * rsqrt(D)
+  let p[b, h, i, j] = softmax[j](if j <= i then s[b, h, i, j] else -inf)
+  o[b, h, i, e]     = sum[j](p[b, h, i, j] * v[b, h / (H / G), j, e])
+}
+)";
+constexpr const char *linear = R"(
+kernel linear(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) {
+  y[i, j] = sum[k](x[i, k] * w[k, j])
+}
+)";
+constexpr const char *norm = R"(
+kernel norm(x: f32[R, C]) -> (y: f32[R, C]) {
+  y[r, c] = x[r, c] - mean[c](x[r, c])
+}
+)";
+
+/// The keys that a kernel has while one dimension grows.
+std::set<std::string> keysOf(const char *text, std::string_view target, const std::string &grows,
+                             int64_t from, int64_t to) {
+  auto source = CompiledSource::create(text, {}).value();
+  const Signature &signature = source->signatures()[0];
+  std::set<std::string> keys;
+  for (int64_t size = from; size <= to; ++size) {
+    std::vector<int64_t> dims;
+    for (const std::string &dim : signature.dims)
+      dims.push_back(dim == grows ? size : dim == "D" ? 128 : dim == "B" ? 2 : 4096);
+    const Facts facts = source->relevant_facts(0, target, facts_for(dims));
+    REQUIRE(source->relevant_facts(0, target, facts) == facts);
+    keys.insert(facts.key());
+  }
+  return keys;
+}
+
+/// Sizes for which no other key than those of growing to 8192 is allowed: powers of two.
+constexpr size_t powers = 5; // 512 to 8192
+
+} // namespace
+
+TEST_CASE("a dimension that grows has at most four keys", "[api]") {
+  struct Case {
+    const char *text;
+    std::string grows;
+  };
+  for (const auto &[text, grows] :
+       {Case{decode, "T"}, Case{causal, "S"}, Case{linear, "M"}, Case{norm, "R"}})
+    for (std::string_view target : {"cpu", "emu", "emu-sm_80", "sm_90a", "sm_80", "sm_89"}) {
+      CAPTURE(text, target);
+      CHECK(keysOf(text, target, grows, 1, 300).size() <= 4);
+      CHECK(keysOf(text, target, grows, 1, 8192).size() <= 4 + powers);
+    }
+  // The width of a head and the columns of a weight are no steps of growth.
+  CHECK(keysOf(decode, "sm_90a", "D", 1, 300).size() > 4);
+  CHECK(keysOf(linear, "sm_90a", "N", 1, 300).size() > 4);
+}
+
+TEST_CASE("classes of sizes are cut where plans change", "[api]") {
+  auto keys = [](const char *text, const std::string &dim, std::initializer_list<int64_t> sizes) {
+    std::set<std::string> all;
+    for (int64_t size : sizes)
+      all.merge(keysOf(text, "sm_90a", dim, size, size));
+    return all.size();
+  };
+  // Rows of a product: one, a narrow tile, memory's side of the ridge, and the matrix unit's.
+  CHECK(keys(linear, "M", {1}) == 1);
+  CHECK(keys(linear, "M", {1, 2, 16, 17, 64, 256, 257, 1000, 8191}) == 4);
+  CHECK(keys(linear, "M", {300, 640, 1000, 4100, 8000}) == 1);
+  // Terms of a reduction: whole tiles are apart.
+  CHECK(keys(decode, "T", {1, 64}) == 1);
+  CHECK(keys(decode, "T", {64, 65}) == 2);
+  CHECK(keys(decode, "T", {65, 128, 256}) == 1);
+  CHECK(keys(decode, "T", {300, 1000, 8191}) == 1);
+  CHECK(keys(decode, "T", {384, 640, 3968, 8064}) == 1);
+  CHECK(keys(decode, "T", {300, 384}) == 2);
+  // A power of two beyond the ridge has its own; sizes with its bound do not.
+  CHECK(keys(decode, "T", {448, 512, 1000, 1024, 4095, 4096, 8000, 8192}) == 5);
+  CHECK(keys(linear, "M", {1024, 2048, 4096}) == 3);
+}
+
+#ifdef TK_HAS_CPU
+TEST_CASE("a growing sequence compiles four variants on the CPU", "[api]") {
+  TemporaryCache cache;
+  CompileOptions options;
+  options.target = "cpu";
+  Module module = compile("kernel mean_of(x: f32[B, T, D]) -> (y: f32[B, D]) {\n"
+                          "  y[b, d] = mean[t](x[b, t, d])\n}\n",
+                          options);
+  Kernel kernel = module.kernel("mean_of");
+  std::set<const void *> variants;
+  std::vector<float> x(300 * 4), y(4);
+  std::iota(x.begin(), x.end(), 0.0F);
+  for (int64_t t = 1; t <= 300; ++t) {
+    const std::vector<Value> values{TensorView(x.data(), DType::f32, {1, t, 4}),
+                                    TensorView(y.data(), DType::f32, {1, 4})};
+    BoundKernel bound = kernel.bind(values);
+    variants.insert(&bound.executable());
+    bound.launch({}, std::vector<void *>{x.data(), y.data()});
+    CHECK(y[1] == 2.0F * static_cast<float>(t - 1) + 1.0F);
+  }
+  CHECK(variants.size() <= 4);
+}
+#endif
+
+TEST_CASE("what is asked for at once is made once, and kept while it is held", "[api]") {
+  detail::SharedCode<int> shared;
+  const detail::Digest key = detail::sha256("text"), other = detail::sha256("other");
+  std::atomic<int> made = 0;
+  auto make = [&]() -> detail::SharedCode<int>::Made {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return std::make_shared<int>(++made);
+  };
+  std::vector<std::shared_ptr<int>> held(8);
+  std::vector<std::thread> threads;
+  for (std::shared_ptr<int> &code : held)
+    threads.emplace_back([&] { code = shared.get(key, make).value(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(made == 1);
+  CHECK(shared.get(other, make).value() != held[0]);
+  CHECK(shared.get(key, make).value() == held[0]);
+  held.clear();
+  CHECK(shared.get(key, make).value() != nullptr);
+  CHECK(made == 3);
+  // A failure is told, and not kept.
+  auto fail = [&]() -> detail::SharedCode<int>::Made {
+    return Error(ErrorCode::nvrtc_failed, "planted");
+  };
+  CHECK(shared.get(other, fail).error().message() == "planted");
+  CHECK(shared.get(other, make));
+}
