@@ -1,8 +1,6 @@
 //===- Tolerance.cpp - is a result right? ---------------------------------===//
 #include "compiler/interp/Tolerance.h"
 
-#include "dialects/tk/TkMeshOps.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <algorithm>
@@ -172,8 +170,6 @@ DType coarsestRounding(KernelOp kernel, DType output) {
   DType coarsest = output;
   kernel.walk([&](Operation *op) {
     Type type = roundedType(op);
-    if (auto wire = op->getAttrOfType<TypeAttr>(wireAttr); wire && !type)
-      type = wire.getValue();
     if (!type)
       return;
     DType candidate = type.isF32()                  ? DType::f32
