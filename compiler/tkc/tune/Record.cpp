@@ -30,8 +30,10 @@ static bool readLine(llvm::StringRef line, llvm::StringRef context,
   if (!of || !block || !milliseconds || !ratio || !right)
     return false;
   if (*of == context)
-    measured[block->str()] = {*milliseconds, *ratio, *right,
-                              object->getInteger("spilled").value_or(0)};
+    measured[block->str()] = {.milliseconds = *milliseconds,
+                              .ratio = *ratio,
+                              .right = *right,
+                              .spilled = object->getInteger("spilled").value_or(0)};
   return true;
 }
 
