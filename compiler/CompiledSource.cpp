@@ -138,6 +138,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
   auto make = [&](frontend::Kernels kernels) -> Expected<std::shared_ptr<CompiledSource>> {
     std::shared_ptr<CompiledSource> source(new CompiledSource());
     source->options = options;
+    source->fewKeys = options.few_keys;
     source->driver = driver;
     for (const std::string &pass : options.disabled_passes)
       source->driver.pipeline.disabled.insert(pass);

@@ -18,6 +18,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,7 @@ public:
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
   bool is_deterministic(size_t kernel) const override { return deterministic[kernel]; }
+  void use_few_keys() override { fewKeys = true; }
   /// Gives signatures, and launches of what is compiled from now on, the names of files as they
   /// were passed; in emitted text and in bundles files have short labels.
   void nameFilesAsGiven();
@@ -208,6 +210,7 @@ private:
   std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
   std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
   bool servesShorter = false;
+  std::atomic<bool> fewKeys = false; ///< see CompileOptions::few_keys
   bool filesAsGiven = false;
   CompileOptions options;
   DriverOptions driver;

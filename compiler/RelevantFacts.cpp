@@ -192,7 +192,7 @@ std::optional<SizeInterval> CompiledSource::sizeClass(size_t kernel, size_t dim,
                                                       std::string_view target,
                                                       const DimFact &fact) const {
   const SizeRole role = sizeRoles[kernel][dim];
-  if (servesShorter || fact.serves_shorter || fact.upper <= 0 || role == SizeRole::Shape ||
+  if (!fewKeys || servesShorter || fact.serves_shorter || fact.upper <= 0 || role == SizeRole::Shape ||
       windowDims[kernel][dim])
     return std::nullopt;
   if (!isGpuText(target))
@@ -254,7 +254,7 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     if (fact.upper > kept)
       fact.upper = roundUpCoarsely(fact.upper, kept);
     // A power of two that has a key of its own is to be known as one: see classOf().
-    const bool isPower = !servesShorter && !isClass && fact.upper > 0 &&
+    const bool isPower = fewKeys && !servesShorter && !isClass && fact.upper > 0 &&
                          sizeRoles[kernel][d] != SizeRole::Shape && !windowDims[kernel][d];
     if (!isReduced)
       fact.divisor =

@@ -248,6 +248,13 @@ tk_status tk_module_compile_in_background(tk_module *module) {
   });
 }
 
+tk_status tk_module_use_few_keys(tk_module *module) {
+  return guarded([&] {
+    require(module, "expected module, got NULL");
+    module->module.use_few_keys();
+  });
+}
+
 tk_status tk_module_wait(tk_module *module) {
   return guarded([&] {
     require(module, "expected module, got NULL");

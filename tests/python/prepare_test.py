@@ -142,7 +142,7 @@ class PrepareTest(unittest.TestCase):
                 norm.prepare(R=3, C=wrong)
 
     def test_calls_do_not_wait_in_the_background(self):
-        module = tk.compile(SOURCE, target="cpu", background=True)
+        module = tk.compile(SOURCE, target="cpu", background=True, few_keys=True)
         norm, failures = module["norm"], []
 
         def serve(rows):
@@ -170,9 +170,9 @@ class PrepareTest(unittest.TestCase):
             np.testing.assert_array_equal(total(x, 0.5), first)
 
     def test_a_growing_sequence_has_few_keys(self):
-        """Unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
+        """With few_keys, unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
         code = ("import numpy as np, tk\n"
-                f"decode = tk.compile({SOURCE!r}, target='cpu')['decode']\n"
+                f"decode = tk.compile({SOURCE!r}, target='cpu', few_keys=True)['decode']\n"
                 "for t in range(1, 301):\n"
                 "    k = np.ones((1, 2, t, 16), 'f4')\n"
                 "    decode(np.ones((1, 4, 16), 'f4'), k, k)\n")

@@ -29,6 +29,9 @@ struct CompileOptions {
   /// A call whose variant is not compiled yet runs a general one, and has its own compiled by
   /// another thread meanwhile; see Module::wait. Kernels that are `@deterministic` take no part.
   bool background = false;
+  /// Dimensions that may grow have at most four keys up to 300, and few beyond: fewer variants are
+  /// compiled, and some sizes run code that is not made for them. See docs/how-to/warm-up.md.
+  bool few_keys = false;
 };
 
 namespace detail {
@@ -124,6 +127,8 @@ public:
     (void)kernel, (void)axes, (void)dims;
     return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
   }
+  /// As CompileOptions::few_keys, for keys from now on.
+  virtual void use_few_keys() {}
   /// Whether the kernel's results are to have the same bits whichever launches went before.
   virtual bool is_deterministic(size_t kernel) const {
     (void)kernel;
