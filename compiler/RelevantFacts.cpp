@@ -192,8 +192,8 @@ std::optional<SizeInterval> CompiledSource::sizeClass(size_t kernel, size_t dim,
                                                       std::string_view target,
                                                       const DimFact &fact) const {
   const SizeRole role = sizeRoles[kernel][dim];
-  if (!fewKeys || servesShorter || fact.serves_shorter || fact.upper <= 0 || role == SizeRole::Shape ||
-      windowDims[kernel][dim])
+  if (!fewKeys || servesShorter || fact.serves_shorter || fact.upper <= 0 ||
+      role == SizeRole::Shape || windowDims[kernel][dim])
     return std::nullopt;
   if (!isGpuText(target))
     return SizeInterval{0, boundOnCpu(fact), 1};

@@ -2,7 +2,7 @@
 #include "runtime/Background.h"
 
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace tk::detail {
 struct Background::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> jobs;
+  std::list<std::function<void()>> jobs; ///< an empty list allocates nothing
   bool running = false, ended = false;
   std::thread thread;
 
@@ -37,7 +37,7 @@ struct Background::State {
 Background::Background() : m_state(std::make_shared<State>()) {}
 
 Background::~Background() {
-  std::deque<std::function<void()>> dropped;
+  std::list<std::function<void()>> dropped;
   {
     std::lock_guard lock(m_state->mutex);
     m_state->ended = true;

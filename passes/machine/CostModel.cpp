@@ -126,10 +126,9 @@ Prediction predict(const LaunchWork &work, const Machine &machine) {
       norm({result.of(Bound::Matrix), result.of(Bound::Cores), result.of(Bound::Special)},
            overlapOfUnits);
   result.launch = cost::launch - cost::launchThatRuns;
-  result.total =
-      cost::launch + norm({arithmetic, result.of(Bound::Memory), result.of(Bound::Cache),
-                            result.of(Bound::Shared), result.of(Bound::Latency)},
-                           overlapOfTransfers);
+  result.total = cost::launch + norm({arithmetic, result.of(Bound::Memory), result.of(Bound::Cache),
+                                      result.of(Bound::Shared), result.of(Bound::Latency)},
+                                     overlapOfTransfers);
   return result;
 }
 

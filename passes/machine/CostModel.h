@@ -78,8 +78,8 @@ namespace cost {
 /// What one more launch costs: it is queued, its blocks start, and the machine empties at its end.
 /// The value by which passes decide.
 inline constexpr double launch = 2500;
-/// Of that, while the launch runs: its first blocks start and its last ones end. Launches on an H200
-/// that do next to nothing run for 1.2 to 1.6 us, of which waits for memory are half.
+/// Of that, while the launch runs: its first blocks start and its last ones end. Launches on an
+/// H200 that do next to nothing run for 1.2 to 1.6 us, of which waits for memory are half.
 inline constexpr double launchThatRuns = 800;
 /// To read or write a byte of device memory, as measured on an H200: 3700 GB/s.
 /// The value by which passes decide whether to store an operand in another form.

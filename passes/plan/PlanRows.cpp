@@ -132,7 +132,8 @@ bool Planner::isReadOnce(Value row) {
     return llvm::none_of(op->getRegion(0).front().getTerminator()->getOperands(),
                          [&](Value value) { return onReduced.on(value); });
   };
-  return rows >= rowsOfProcessor * target.getProcessors() && llvm::all_of(shape.reductions, isApart);
+  return rows >= rowsOfProcessor * target.getProcessors() &&
+         llvm::all_of(shape.reductions, isApart);
 }
 
 /// How much is read of each row of `length` elements: of tensors that have several rows.

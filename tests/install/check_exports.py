@@ -6,7 +6,7 @@ import sys
 
 NM, RUNTIME, SHARED = sys.argv[1:]
 # Nested namespaces are internal; guard variables and local statics come along with functions.
-PUBLIC = re.compile(r"_ZN?K?N?2tk(?!6detail|4cuda|3cpu|3emu|12_GLOBAL__N_1)\d")
+PUBLIC = re.compile(r"_ZN?K?N?2tk(?!6detail|5c_api|4cuda|3cpu|3emu|12_GLOBAL__N_1)\d")
 
 
 def symbols(path, *options):

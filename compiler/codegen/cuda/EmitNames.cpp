@@ -16,6 +16,13 @@ using namespace mlir;
 
 namespace tk::cuda {
 
+/// The counters of loops that emission writes around single operations. No number may have such a
+/// name: inside of the loop the name would mean the counter.
+static bool isCounter(llvm::StringRef name) {
+  constexpr llvm::StringLiteral counters = "hkmnpr";
+  return name.size() == 1 && counters.contains(name);
+}
+
 std::string KernelEmitter::freshName(llvm::StringRef hint) {
   std::string name;
   for (char c : hint)
@@ -79,9 +86,8 @@ std::string KernelEmitter::hintOf(Value value) {
     if (loop && loop.getInductionVar() == value && name.consume_front(ofLoop))
       return name.str();
   }
-  // Loops over registers count with r.
   if (!own.empty() && !own.starts_with(ofLoop))
-    return own == "r" ? "r_index" : own.str();
+    return own.str();
   Operation *op = value.getDefiningOp();
   return op && value.getType().isIndex() ? nameOfArithmetic(op) : "";
 }
@@ -90,7 +96,7 @@ std::string KernelEmitter::nameFor(Value value) {
   Operation *op = value.getDefiningOp();
   std::string hint = hintOf(value);
   if (!hint.empty()) {
-    std::string name = freshName(hint);
+    std::string name = freshName(isCounter(hint) ? hint + "_index" : hint);
     telling.insert(name);
     return name;
   }
@@ -127,6 +133,8 @@ std::string KernelEmitter::nameFor(Value value) {
                Type type = getElementTypeOrSelf(value.getType());
                return std::string(type.isIndex() ? "n" : type.isInteger(1) ? "is" : "v");
              });
+  if (isCounter(hint))
+    usedNames.try_emplace(hint, 1); // so that the first one has a number
   return freshName(hint);
 }
 

@@ -104,8 +104,8 @@ Expected<Measurement> ScheduleTimer::measure(const std::string &block, int round
     return measurement;
   }
   const double most = best ? hopeless * *best : std::numeric_limits<double>::infinity();
-  measurement.applies = candidate->chosen.source->scheduleApplies(
-      candidate->chosen.kernel, target, candidate->session->facts());
+  measurement.applies = candidate->chosen.source->scheduleApplies(candidate->chosen.kernel, target,
+                                                                  candidate->session->facts());
   std::vector<double> ratios;
   for (int round = 0; round < rounds; ++round) {
     Expected<double> own = session->time(secondsOfTime);

@@ -238,9 +238,9 @@ static bool slowsProduct(ReduceOp reduce, ComputeOp consumer) {
     bytesOf[load.getTensor()] = bytes;
   });
   return llvm::any_of(consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp product) {
-    if (!isMatrixProduct(product) || product.getNumIndices() != 1 ||
-        reduce.getNumIndices() != 1 || !rangesOver(reduce, 0, product.getUpper()[0]) ||
-        !isKnown(product.getUpper()[0]) || !llvm::all_of(consumer.getExtents(), isKnown))
+    if (!isMatrixProduct(product) || product.getNumIndices() != 1 || reduce.getNumIndices() != 1 ||
+        !rangesOver(reduce, 0, product.getUpper()[0]) || !isKnown(product.getUpper()[0]) ||
+        !llvm::all_of(consumer.getExtents(), isKnown))
       return false;
     double terms = guessSize(kernel, product.getUpper()[0]);
     for (Value extent : consumer.getExtents())

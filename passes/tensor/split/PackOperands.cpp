@@ -1,6 +1,6 @@
 //===- PackOperands.cpp - two values of a row or column in one number -----===//
 //
-// A pairwise contraction (passes/plan/PlanPairs.cpp) has tiles like a matrix product: its elements
+// A pairwise contraction has tiles like a matrix product: its elements
 // are functions of one value for a row and of one for a column. Elements that need two values of a
 // row or of a column become such functions of numbers of 64 bits. So do elements of values that are
 // computed from a row or a column alone:
@@ -17,7 +17,8 @@
 //    allowed; a value over the reduction's index alone belongs to the side with fewer values.
 // 2. Store the two values of a side, bit by bit, as one i64; store one computed value as it is.
 // 3. The pattern declines products, elements that are a function of two loads already, reductions
-//    that PlanPairs.cpp does not take, and sums that take less time as they are.
+//    that the planner of pairwise contractions does not take, and sums that take less time as they
+//    are.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -49,7 +50,7 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-pack-operands";
 /// The fewest rows, columns and elements that tiles of pairs are cut from, and the multiple of the
-/// latter if zeros behind the last element would count (PlanPairs.cpp).
+/// latter if zeros behind the last element would count (passes/plan).
 static constexpr int64_t leastSide = 32, leastTerms = 8;
 /// More instructions of an element take longer than its loads: tiles save nothing.
 static constexpr double mostInstructions = 8;

@@ -19,7 +19,7 @@ TARGETS = ("sm_80", "sm_90a")
 
 
 def build(tkc, path, target, dims, dump):
-    command = [tkc, "build", path, "--target", target, "-o", os.devnull]
+    command = [tkc, "build", path, "--target", target, "-o", os.path.join(dump, "code.cubin")]
     # Beside the kernel that is differentiated there is the gradient.
     with open(path) as file:
         for gradient in re.findall(r"^grad (\w+)", file.read(), re.MULTILINE):
