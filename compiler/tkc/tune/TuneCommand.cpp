@@ -93,6 +93,13 @@ struct Outcome {
   std::string end; ///< why the search ended
 };
 
+std::string textOf(const Entries &entries) {
+  std::string text;
+  for (const auto &[key, value] : entries)
+    text += (text.empty() ? "" : ", ") + key + " = " + value;
+  return text;
+}
+
 void printTried(const TuneOptions &options, const Candidate &candidate, const std::string &block,
                 const Measurement &measurement) {
   if (options.source.json) {
@@ -104,9 +111,7 @@ void printTried(const TuneOptions &options, const Candidate &candidate, const st
                 measurement.ratio, measurement.right ? "true" : "false",
                 static_cast<long long>(measurement.spilled));
   } else {
-    std::string entries;
-    for (const auto &[key, value] : candidate.entries)
-      entries += (entries.empty() ? "" : ", ") + key + " = " + value;
+    const std::string entries = textOf(candidate.entries);
     if (measurement.spilled > 0)
       std::fprintf(stderr, "  not run, %lld bytes of registers a thread are in memory: %s\n",
                    static_cast<long long>(measurement.spilled), entries.c_str());
@@ -154,6 +159,13 @@ Expected<Outcome> timeCandidates(const TuneOptions &options, const std::string &
                             format("%.0f s left", left),
                         options.source.json);
       Expected<Measurement> measured = timer.measure(block, rounds, best.ratio);
+      if (!measured && measured.error().code() == ErrorCode::nvrtc_failed) {
+        // The GPU's assembler refuses what has too few registers for the instructions.
+        if (!options.source.json)
+          std::fprintf(stderr, "  not run, the GPU's compiler refuses it: %s\n",
+                       textOf(candidate.entries).c_str());
+        continue;
+      }
       if (!measured)
         return measured.error();
       if (Status written = record.add(block, *measured); !written)

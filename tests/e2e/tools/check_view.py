@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -319,13 +320,16 @@ def dumped(browser, address, folder, width=1300):
     folder.mkdir()
     # Without folders of its own, a browser whose home cannot be written ends before it loads a page.
     environment = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    # A browser reserves more addresses than tests may have; what it may have at most is left to it.
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
     # Processes that the browser leaves behind may hold a pipe open, but not a file.
     with (folder / "dom.html").open("wb") as output, (folder / "log").open("wb") as log:
         try:
             problem = str(subprocess.run(
                 [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--disable-crash-reporter", f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1000",
-                 "--dump-dom", address], stdout=output, stderr=log, check=False, timeout=120, env=environment))
+                 "--dump-dom", address], stdout=output, stderr=log, check=False, timeout=120, env=environment,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most))))
         except subprocess.TimeoutExpired as late:
             problem = str(late)
     said = (folder / "log").read_text(errors="replace")[-2000:]
