@@ -33,6 +33,7 @@
 #include "passes/tensor/normalize/GroupFactors.h"
 
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/OuterIndices.h"
 #include "passes/analysis/ScalarExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -45,7 +46,7 @@ static constexpr llvm::StringLiteral passName = "tk-simplify";
 static constexpr size_t mostFactors = 8;
 
 namespace {
-using Indices = llvm::SmallDenseSet<Value, 4>;
+using Indices = OuterIndices;
 
 struct Factor {
   Value value;
@@ -53,15 +54,6 @@ struct Factor {
   bool divides;    ///< a divisor of the element
 };
 } // namespace
-
-/// The indices from outside of `reduce` that `value` depends on.
-static Indices outerIndices(ReduceOp reduce, Value value) {
-  Indices indices;
-  for (BlockArgument index : getIterationIndices(value))
-    if (!reduce.getBody().isAncestor(index.getParentRegion()))
-      indices.insert(index);
-  return indices;
-}
 
 /// Appends the factors and divisors of `value`, in `reduce`, and the operations that they are taken
 /// from. `divides`: the element is divided by `value`.
@@ -123,18 +115,6 @@ static bool standElsewhere(ReduceOp reduce, ArrayRef<Operation *> products) {
                    : WalkResult::advance();
       })
       .wasInterrupted();
-}
-
-static Indices without(const Indices &all, const Indices &others) {
-  Indices rest;
-  for (Value index : all)
-    if (!others.contains(index))
-      rest.insert(index);
-  return rest;
-}
-
-static bool meets(const Indices &a, const Indices &b) {
-  return llvm::any_of(a, [&](Value index) { return b.contains(index); });
 }
 
 /// The positions of the two factors that the operands are made around.

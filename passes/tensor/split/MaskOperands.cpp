@@ -27,6 +27,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/OuterIndices.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CoreTiles.h"
@@ -58,7 +59,7 @@ static constexpr double timeOfTerm = 40;
 static constexpr int64_t mostCuts = 16;
 
 namespace {
-using Indices = llvm::SmallDenseSet<Value, 4>;
+using Indices = OuterIndices;
 
 /// A condition that an element has to meet, or must not meet.
 struct Condition {
@@ -89,27 +90,6 @@ private:
   bool always;
 };
 } // namespace
-
-/// The indices from outside of `reduce` that `value` depends on.
-static Indices outerIndices(ReduceOp reduce, Value value) {
-  Indices indices;
-  for (BlockArgument index : getIterationIndices(value))
-    if (!reduce.getBody().isAncestor(index.getParentRegion()))
-      indices.insert(index);
-  return indices;
-}
-
-static Indices without(const Indices &all, const Indices &others) {
-  Indices rest;
-  for (Value index : all)
-    if (!others.contains(index))
-      rest.insert(index);
-  return rest;
-}
-
-static bool meets(const Indices &a, const Indices &b) {
-  return llvm::any_of(a, [&](Value index) { return b.contains(index); });
-}
 
 /// Appends what has to hold so that `condition` does.
 static void collectConditions(Value condition, SmallVectorImpl<Condition> &conditions) {

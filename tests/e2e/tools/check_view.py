@@ -3,7 +3,7 @@
 usage: check_view.py TKC EXAMPLES
 
 Machine code is left out, with a note, where there is no NVRTC, and the page's behaviour where there is no
-Chromium, or one that cannot show an empty page.
+Chromium.
 """
 import json
 import os
@@ -336,18 +336,6 @@ def dumped(browser, address, folder, width=1300):
     return (folder / "dom.html").read_text(errors="replace"), f"{problem}\n{said}"
 
 
-def starts(browser, root):
-    """Whether the browser shows a page without any content of ours."""
-    blank = root / "blank.html"
-    blank.write_text("<!doctype html><title>blank</title><body data-blank=yes>")
-    for attempt in range(3):
-        text, problem = dumped(browser, blank.as_uri(), root / f"blank-{attempt}")
-        if "data-blank" in text:
-            return True
-    print(f"left out, as {browser} does not show an empty page here: what the page does\n{problem}")
-    return False
-
-
 def check_profile(root, has_nvrtc):
     """What is measured: on the emulator, from a recorded document, and from a report of Nsight Compute."""
     sized = [root / "twice.tk", "--dim", "N=64", "--quick"]
@@ -430,8 +418,6 @@ def check_pages(root):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
         print("left out, as there is no Chromium: what the page does")
-        return
-    if not starts(browser, root):
         return
     in_browser(browser, root / "twice.html", 3, root)
     in_browser(browser, root / "attention.html", 8, root)

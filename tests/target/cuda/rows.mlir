@@ -103,9 +103,9 @@ tkgpu.func @rotated args ["x", "y", "g", "C"] {
 // Rows that end before their tile go around an end of their own. Elements behind that, where threads
 // have any, stay where they are.
 // CHECK: part(
-// CHECK: tk::rotated<768, 8, int>(at_i1024, {{.*}}, {{n[_0-9]*}})
+// CHECK: tk::rotated<768, 8, int>(at_i1024, {{.*}}, n_1)
 // CHECK: whole(
-// CHECK: tk::rotated<768, 8, int, true>(at_i1024, {{.*}}, {{n[_0-9]*}})
+// CHECK: tk::rotated<768, 8, int, true>(at_i1024, {{.*}}, n_1)
 #part = #tkgpu.layout<register = [[1], [2], [4], [256], [512]], lane = [[8], [16], [32], [64], [128]], warp = [], held = 24>
 #whole = #tkgpu.layout<register = [[1], [2], [4], [256], [512]], lane = [[8], [16], [32], [64], [128]], warp = []>
 tkgpu.func @part args ["x", "y", "C"] {
