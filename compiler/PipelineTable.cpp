@@ -59,6 +59,9 @@ static const PatternRow parallelizePatterns[] = {
 };
 
 static const PassRow restructureRows[] = {
+    {"tk-collapse-rows", "fusion", "",
+     "It is known what is stored: a product reads a tensor by one index where the compute op that "
+     "wrote it needs two."},
     {"tk-group-rows", "fusion", "",
      "Contractions are inside the elements of reductions; later passes see rows that read the same "
      "table entry."},

@@ -28,6 +28,14 @@ def CollapseAxes : Pass<"tk-collapse-axes", "::mlir::ModuleOp"> {
                               "Indices merged into another one">];
 }
 
+def CollapseRows : Pass<"tk-collapse-rows", "::mlir::ModuleOp"> {
+  let summary = "Collapse row indices of matrix products although a stored operand is written by "
+                "two indices";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numCollapsed", "indices-collapsed",
+                              "Indices merged into another one">];
+}
+
 def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
   let summary = "Split an index into group and position if a reduction over each group is read";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

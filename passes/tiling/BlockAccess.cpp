@@ -1,6 +1,8 @@
 //===- BlockAccess.cpp - indices, masks and loads -------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/numerics/ConvertIndices.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/PartLocations.h"
@@ -169,9 +171,9 @@ static bool endsWithin(Value end, Value extent) {
 
 /// Masks of an access that may be out of bounds. An index that is a bare axis over the extent at
 /// which it stands needs no comparison but the axis's own.
-void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<Value> extents,
-                               SmallVectorImpl<TileValue> &masks) {
-  for (auto [d, value] : llvm::enumerate(op.getIndices())) {
+void BlockProgram::addPadMasks(ArrayRef<Value> places, ArrayRef<TileValue> indices,
+                               ArrayRef<Value> extents, SmallVectorImpl<TileValue> &masks) {
+  for (auto [d, value] : llvm::enumerate(places)) {
     auto axis = axisOf.find(value);
     if (axis != axisOf.end()) {
       const Axis &info = axes[axis->second];
@@ -289,10 +291,50 @@ bool BlockProgram::needsTerms(LoadOp op, ArrayRef<Value> extents) {
   return false;
 }
 
-TileValue BlockProgram::load(LoadOp op) {
+/// The product of two extents: an extent of the compute op that equals it, if there is one.
+Value BlockProgram::productOfExtents(Value outer, Value inner) {
+  OpBuilder host(compute);
+  Value product = host.createOrFold<arith::MulIOp>(compute.getLoc(), outer, inner);
+  for (Value extent : compute.getExtents())
+    if (isSameExtent(extent, product))
+      return extent;
+  return product;
+}
+
+/// Where a load reads its tensor. Axes that lie side by side and are read at `e / W` and `e % W`
+/// count as one axis that is read at `e`. They stay two in a contraction: a tensor map has the axes
+/// of the tensor.
+BlockProgram::Place BlockProgram::readPlaceOf(LoadOp op) {
+  ScalarEquality equality;
   SmallVector<Value> extents = getExtents(kernel, op.getTensor());
-  Value buffer = kernelValue(op.getTensor());
   SmallVector<Value> steps = strides(op.getTensor(), extents);
+  const gpu::PlanFamily family = gpu::getPlan(compute).family;
+  const bool mayJoin = family != gpu::PlanFamily::Gemm && family != gpu::PlanFamily::FusedGemm &&
+                       !getStrideAxes(kernel, op.getTensor());
+  Place place;
+  for (auto [index, extent, step] : llvm::zip_equal(op.getIndices(), extents, steps)) {
+    auto inner = index.getDefiningOp<FloorModOp>();
+    auto outer = inner && mayJoin && !place.indices.empty()
+                     ? place.indices.back().getDefiningOp<FloorDivOp>()
+                     : FloorDivOp();
+    if (outer && isSameExtent(inner->getOperand(1), extent) &&
+        isSameExtent(outer->getOperand(1), extent) &&
+        equality.equal(inner->getOperand(0), outer->getOperand(0))) {
+      place.indices.back() = inner->getOperand(0);
+      place.extents.back() = productOfExtents(place.extents.back(), extent);
+      place.strides.back() = step;
+      continue;
+    }
+    place.indices.push_back(index);
+    place.extents.push_back(extent);
+    place.strides.push_back(step);
+  }
+  return place;
+}
+
+TileValue BlockProgram::load(LoadOp op) {
+  Value buffer = kernelValue(op.getTensor());
+  const auto [places, extents, steps] = readPlaceOf(op);
   SmallVector<TileValue> indices, masks;
   Axes all;
   unsigned depth = 0;
@@ -300,19 +342,19 @@ TileValue BlockProgram::load(LoadOp op) {
     all = unite(all, value.axes);
     depth = std::max(depth, value.depth);
   };
-  for (Value value : op.getIndices()) {
+  for (Value value : places) {
     indices.push_back(get(value));
     include(indices.back());
   }
   if (op.getPad() || needsTerms(op, extents)) {
-    addPadMasks(op, indices, extents, masks);
+    addPadMasks(places, indices, extents, masks);
     for (unsigned axis : all)
       if (std::optional<TileValue> end = limitMask(axis);
           end && axes[axis].endsByValue && unseen.contains(op.getResult()) &&
           llvm::none_of(masks, [&](const TileValue &mask) { return mask.value == end->value; }))
         masks.push_back(*end);
   } else {
-    addSafetyMasks(addCoveringMasks(op, all, extents, masks), masks);
+    addSafetyMasks(addCoveringMasks(op, places, all, extents, masks), masks);
   }
   addUnseenMasks(op.getResult(), masks);
   for (const TileValue &mask : masks)

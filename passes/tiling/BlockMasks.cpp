@@ -245,11 +245,12 @@ void BlockProgram::addUnseenMasks(Value value, SmallVectorImpl<TileValue> &masks
 }
 
 /// Does every index of a load that uses `axis` stand for the extent at which its range ends?
-bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) {
+bool BlockProgram::isCovered(LoadOp op, ArrayRef<Value> places, unsigned axis,
+                             ArrayRef<Value> extents) {
   Value covering = axes[axis].coveringExtent;
   if (!covering || (axes[axis].endsByValue && unseen.contains(op.getResult())))
     return false;
-  for (auto [value, extent] : llvm::zip_equal(op.getIndices(), extents)) {
+  for (auto [value, extent] : llvm::zip_equal(places, extents)) {
     if (!axesOf(value).contains(axis))
       continue;
     auto bare = axisOf.find(value);
@@ -261,11 +262,11 @@ bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) 
 
 /// Masks a load by the tensor's extents along those axes of `tileAxes` that they cover; the others
 /// are returned.
-Axes BlockProgram::addCoveringMasks(LoadOp op, ArrayRef<unsigned> tileAxes, ArrayRef<Value> extents,
-                                    SmallVectorImpl<TileValue> &masks) {
+Axes BlockProgram::addCoveringMasks(LoadOp op, ArrayRef<Value> places, ArrayRef<unsigned> tileAxes,
+                                    ArrayRef<Value> extents, SmallVectorImpl<TileValue> &masks) {
   Axes others;
   for (unsigned axis : tileAxes) {
-    if (!isCovered(op, axis, extents)) {
+    if (!isCovered(op, places, axis, extents)) {
       others.push_back(axis);
     } else if (!axes[axis].coversTiles) {
       Value extent = kernelValue(axes[axis].coveringExtent);

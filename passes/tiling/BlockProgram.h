@@ -168,10 +168,16 @@ private:
   std::optional<TileValue> exactMask(unsigned axis, unsigned minDepth = 0);
   void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);
   TileValue compare(mlir::arith::CmpIPredicate predicate, TileValue a, TileValue b);
+  /// The axes at which a load reads, outermost first.
+  struct Place {
+    llvm::SmallVector<mlir::Value> indices, extents, strides;
+  };
+  Place readPlaceOf(LoadOp op);
+  mlir::Value productOfExtents(mlir::Value outer, mlir::Value inner);
   TileValue load(LoadOp op);
   bool runsWithout(unsigned p);
   bool needsTerms(LoadOp op, llvm::ArrayRef<mlir::Value> extents);
-  void addPadMasks(LoadOp op, llvm::ArrayRef<TileValue> indices,
+  void addPadMasks(llvm::ArrayRef<mlir::Value> places, llvm::ArrayRef<TileValue> indices,
                    llvm::ArrayRef<mlir::Value> extents, llvm::SmallVectorImpl<TileValue> &masks);
   bool isNonNegative(mlir::Value value, bool inRange = false);
 
@@ -278,9 +284,10 @@ private:
   mlir::Value isPartial(Reduction &reduction);
   void planUnseen(Reduction &reduction);
   void addUnseenMasks(mlir::Value value, llvm::SmallVectorImpl<TileValue> &masks);
-  bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
-  Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<unsigned> tileAxes,
-                        llvm::ArrayRef<mlir::Value> extents,
+  bool isCovered(LoadOp op, llvm::ArrayRef<mlir::Value> places, unsigned axis,
+                 llvm::ArrayRef<mlir::Value> extents);
+  Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<mlir::Value> places,
+                        llvm::ArrayRef<unsigned> tileAxes, llvm::ArrayRef<mlir::Value> extents,
                         llvm::SmallVectorImpl<TileValue> &masks);
 
   // BlockScan.cpp

@@ -9,7 +9,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/IntEqClasses.h"
 
 using namespace mlir;
 using namespace tk;
@@ -36,6 +35,7 @@ void AxisPairs::number(const void *of, unsigned count) {
     numbers[{of, first}] = refused.size();
     refused.push_back(false);
     wanted.push_back(false);
+    apart.push_back(false);
   }
 }
 
@@ -76,7 +76,7 @@ void AxisPairs::addIndices(Operation *owner) {
   number(owner, countIndices(owner));
   auto reduce = dyn_cast<ReduceOp>(owner);
   for (unsigned p = 0; reduce && p + 1 < reduce.getNumIndices(); ++p) {
-    wanted[*find(owner, p)] = true;
+    wanted[*find(owner, p)] = !dividesIndices;
     if (!isConstantIntValue(reduce.getLower()[p], 0) ||
         !isConstantIntValue(reduce.getLower()[p + 1], 0))
       refuse(find(owner, p));
@@ -117,8 +117,10 @@ void AxisPairs::tieLoad(LoadOp load) {
     if (outer && inner && outer.getOwner() == inner.getOwner() &&
         outer.getArgNumber() + 1 == inner.getArgNumber())
       indices = find(outer.getOwner()->getParentOp(), outer.getArgNumber());
-    tie(axes, indices);
-    if (indices && axis + 2 == load.getIndices().size() && isReducedBefore(load, axis))
+    if (!axes || !apart[*axes]) // else read by one index that is divided, or by two
+      tie(axes, indices);
+    if (!dividesIndices && indices && axis + 2 == load.getIndices().size() &&
+        isReducedBefore(load, axis))
       wanted[*indices] = true;
     if (indices && !(runsOverAxis(outer, extents[axis]) && runsOverAxis(inner, extents[axis + 1])))
       refuse(indices);
@@ -163,10 +165,21 @@ void AxisPairs::tieResults(ComputeOp compute) {
   }
 }
 
+/// Is `reduce` a sum of products that the matrix unit may take, also in f32 and of computed
+/// factors, which a later pass stores as bf16 parts?
+static bool isSumOfProducts(ReduceOp reduce) {
+  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+  if (!product || reduce.getKind(0) != ReduceKind::Sum)
+    return false;
+  Dependence varies(reduce.getBlock()->getArguments());
+  return varies.on(product.getLhs()) && varies.on(product.getRhs());
+}
+
 /// Wants the rows of a matrix product as one index, where tiles of the inner one would not be full.
 void AxisPairs::wantRows(ComputeOp compute) {
   for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>()) {
-    if (reduce.isOnline() || !isMatrixProduct(reduce))
+    if (reduce.isOnline() ||
+        !(isMatrixProduct(reduce) || (dividesIndices && isSumOfProducts(reduce))))
       continue;
     auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
     if (!product)
@@ -186,7 +199,50 @@ void AxisPairs::wantRows(ComputeOp compute) {
   }
 }
 
-AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
+llvm::IntEqClasses AxisPairs::classes() const {
+  llvm::IntEqClasses classes(refused.size());
+  for (auto [a, b] : ties)
+    classes.join(a, b);
+  classes.compress();
+  return classes;
+}
+
+/// For each class: does any of its pairs have the property?
+SmallVector<bool> AxisPairs::ofClasses(const llvm::IntEqClasses &classes,
+                                       ArrayRef<bool> ofPairs) const {
+  SmallVector<bool> result(classes.getNumClasses());
+  for (unsigned pair = 0; pair < ofPairs.size(); ++pair)
+    result[classes[pair]] = result[classes[pair]] || ofPairs[pair];
+  return result;
+}
+
+/// Marks the axes of tensors that must stay apart whoever reads them: their compute op, or a load,
+/// has the two indices apart. The loads are looked at alone; they tie nothing yet.
+void AxisPairs::keepApart() {
+  SmallVector<bool> refusedBefore = refused;
+  auto tiesBefore = ties;
+  kernel.walk([&](LoadOp load) { tieLoad(load); });
+  ties = tiesBefore; // what compute ops write, without what loads read
+  llvm::IntEqClasses known = classes();
+  SmallVector<bool> bad = ofClasses(known, refused);
+  auto mark = [&](Value tensor) {
+    bool isDense = !getStrideAxes(kernel, tensor);
+    for (unsigned axis = 0; isDense && axis + 1 < rankOf(tensor); ++axis) {
+      unsigned pair = *find(tensor.getAsOpaquePointer(), axis);
+      apart[pair] = bad[known[pair]];
+    }
+  };
+  for (BlockArgument param : kernel.getParamArguments())
+    if (isa<RankedTensorType>(param.getType()))
+      mark(param);
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    for (Value result : compute.getResults())
+      mark(result);
+  refused = refusedBefore;
+}
+
+AxisPairs::AxisPairs(KernelOp kernel, bool dividesIndices)
+    : kernel(kernel), dividesIndices(dividesIndices) {
   auto add = [&](Value tensor) {
     addTensor(tensor);
     const bool isStrided = getStrideAxes(kernel, tensor).has_value();
@@ -201,12 +257,14 @@ AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
       add(result);
   kernel.walk([&](Operation *op) { addIndices(op); });
   kernel.walk([&](ComputeOp compute) { wantRows(compute); });
-  kernel.walk([&](LoadOp load) { tieLoad(load); });
   kernel.walk([&](ComputeOp compute) { tieResults(compute); });
   kernel.walk([&](Operation *op) {
     for (unsigned p = 0; p < countIndices(op); ++p)
       checkIndex(indexOf(op, p));
   });
+  if (dividesIndices)
+    keepApart();
+  kernel.walk([&](LoadOp load) { tieLoad(load); });
   unsigned next = kernel.getResultNames().size();
   for (auto [i, param] : llvm::enumerate(kernel.getParamArguments()))
     if (kernel.getParam(i).getInout()) {
@@ -214,15 +272,8 @@ AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
       for (unsigned axis = 0; axis + 1 < rankOf(param); ++axis)
         tie(find(param.getAsOpaquePointer(), axis), find(replaced.getAsOpaquePointer(), axis));
     }
-  llvm::IntEqClasses classes(refused.size());
-  for (auto [a, b] : ties)
-    classes.join(a, b);
-  classes.compress();
-  SmallVector<bool> bad(classes.getNumClasses()), anyWanted(classes.getNumClasses());
-  for (unsigned pair = 0; pair < refused.size(); ++pair) {
-    bad[classes[pair]] = bad[classes[pair]] || refused[pair];
-    anyWanted[classes[pair]] = anyWanted[classes[pair]] || wanted[pair];
-  }
+  llvm::IntEqClasses joined = classes();
+  SmallVector<bool> bad = ofClasses(joined, refused), anyWanted = ofClasses(joined, wanted);
   for (unsigned pair = 0; pair < refused.size(); ++pair)
-    collapsed.push_back(anyWanted[classes[pair]] && !bad[classes[pair]]);
+    collapsed.push_back(anyWanted[joined[pair]] && !bad[joined[pair]]);
 }
