@@ -116,7 +116,9 @@ Status CompiledSource::checkOptions() const {
   for (const std::string &pass : options.disabled_passes)
     if (!isKnownPass(pass))
       return Error(ErrorCode::invalid_argument, unknownPass(pass));
-  for (const auto &[dim, size] : options.dims) {
+  std::map<std::string, int64_t> sizes = options.dims;
+  sizes.insert(options.plan_dims.begin(), options.plan_dims.end());
+  for (const auto &[dim, size] : sizes) {
     auto hasDim = [&, &dim = dim](const Signature &s) { return llvm::is_contained(s.dims, dim); };
     auto hasScalar = [&, &dim = dim](const Signature &s) { return s.find_scalar(dim).has_value(); };
     if (!llvm::any_of(kernelSignatures, hasDim))

@@ -55,6 +55,7 @@ public:
   create(std::string_view text, const CompileOptions &options, const DriverOptions &driver = {});
   std::shared_ptr<detail::CompiledModule> gather_checks() const override { return checker; }
 
+  const std::map<std::string, int64_t> &getPlanDims() const { return options.plan_dims; }
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
   bool is_deterministic(size_t kernel) const override { return deterministic[kernel]; }

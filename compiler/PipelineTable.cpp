@@ -9,11 +9,23 @@
 
 namespace tk {
 
-static const PassRow normalizeRows[] = {
-    {"tk-drop-unit-axes", "fusion", "",
+static const PatternRow axisPatterns[] = {
+    {"unit-axes", "tk-drop-unit-axes", "", "",
      "A matrix of one column is a vector before other passes look at how it lies in memory."},
-    {"tk-collapse-axes", "fusion", "",
+    {"neighbours", "tk-collapse-axes", "", "",
      "Later passes see one index where neighbouring axes are reduced together."},
+};
+
+static const PatternRow windowPatterns[] = {
+    {"residues", "tk-split-residues", "", "",
+     "Sums stand where the program has them; a sum for each residue is over windows."},
+    {"pixels", "tk-flatten-windows", "simplification", "",
+     "Sums over windows stand where the program has them, and their readers may still move."},
+};
+
+static const PassRow normalizeRows[] = {
+    {"tk-normalize-axes", "fusion", "",
+     "Other passes look at tensors that have no more axes than their accesses need.", axisPatterns},
     {"tk-simplify", "simplification", "",
      "Equal expressions are one before passes estimate the cost of an expression."},
     {"tk-divide-indices", "fusion", "",
@@ -21,10 +33,9 @@ static const PassRow normalizeRows[] = {
     {"tk-separate-reductions", "fusion", "",
      "A reduction over fewer indices than its compute op then is a compute op of its own, and "
      "fusion decides about it as about a named one."},
-    {"tk-split-residues", "fusion", "",
-     "Sums stand where the program has them; a sum for each residue is over windows."},
-    {"tk-flatten-windows", "simplification", "",
-     "Sums over windows stand where the program has them, and their readers may still move."},
+    {"tk-lower-windows", "fusion", "",
+     "Sums stand where the program has them: those over windows become matrix products.",
+     windowPatterns},
 };
 
 static const PassRow fuseRows[] = {
@@ -58,13 +69,19 @@ static const PatternRow parallelizePatterns[] = {
      "Rows are packed: ranges of any length are cut into equal work units."},
 };
 
-static const PassRow restructureRows[] = {
-    {"tk-collapse-rows", "fusion", "",
+static const PatternRow rowIndexPatterns[] = {
+    {"stored-rows", "tk-collapse-rows", "", "",
      "It is known what is stored: a product reads a tensor by one index where the compute op that "
      "wrote it needs two."},
-    {"tk-group-rows", "fusion", "",
+    {"groups", "tk-group-rows", "", "",
      "Contractions are inside the elements of reductions; later passes see rows that read the same "
      "table entry."},
+};
+
+static const PassRow restructureRows[] = {
+    {"tk-arrange-rows", "fusion", "",
+     "Fusion has ended: the row indices of contractions become those that tiles are made of.",
+     rowIndexPatterns},
     {"tk-restrict-ranges", "fusion", "",
      "Masks become bounds while reductions are separate: an online reduction needs equal bounds."},
     {"tk-online-reductions", "fusion", "",
@@ -91,6 +108,13 @@ static const PatternRow schedulePatterns[] = {
      "Tiles are final: an access moves several elements."},
 };
 
+static const PatternRow numericsPatterns[] = {
+    {"indices", "tk-convert-indices", "", "",
+     "Bodies of compute ops are final, and sizes are known."},
+    {"functions", "tk-approximate-functions", "", "",
+     "Bodies of compute ops are final: it is known which results are rounded to few bits."},
+};
+
 static const PassRow planRows[] = {
     {"tk-place-results", "placement", "tk-place-results",
      "Compute ops are final: a result that replaces values which are still read is copied."},
@@ -98,9 +122,9 @@ static const PassRow planRows[] = {
      "Sizes and structure decide the tiles of each compute op.", schedulePatterns},
     {"tk-attach-reductions", "fusion", "",
      "Tiles are chosen: a reduction of a contraction's result begins in the tile that stores it."},
-    {"tk-convert-indices", "numerics", "", "Bodies of compute ops are final, and sizes are known."},
-    {"tk-approximate-functions", "numerics", "",
-     "Bodies of compute ops are final: it is known which results are rounded to few bits."},
+    {"tk-choose-arithmetic", "numerics", "",
+     "Bodies of compute ops are final: each operation gets the type and the form that it needs.",
+     numericsPatterns},
 };
 
 static const PatternRow cleanPatterns[] = {

@@ -1,6 +1,7 @@
 // Checking of arguments against a signature, and what a bound kernel holds.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +53,11 @@ void check_addresses(const Signature &signature, std::span<const TensorView> ten
                      std::span<void *const> pointers);
 /// The facts of checked arguments: alignments up to 16 bytes; strides of strided tensors alone.
 Facts facts_of(const Signature &signature, const CheckedArguments &checked);
+
+/// Weakens the facts of a launch to those that also hold for the sizes `plan`, of dimensions by
+/// name; see CompileOptions::plan_dims.
+void plan_for(Facts &facts, const Signature &signature, const CheckedArguments &checked,
+              const std::map<std::string, int64_t> &plan);
 
 /// Is every buffer between the launches of a plan below small_tensor_limit?
 bool scratch_is_small(const LaunchPlan &plan, std::span<const Scalar> variables);

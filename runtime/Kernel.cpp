@@ -188,6 +188,7 @@ Facts KernelImpl::facts_of_launch(const CheckedArguments &checked) {
           if (sizes.holds(size))
             facts.dims[dim] = sizes.fact();
   }
+  plan_for(facts, signature(), checked, m_options.plan_dims);
   return complete(facts);
 }
 

@@ -1,6 +1,8 @@
 // Which sizes of a range share a variant.
 #include "tk/prepare.h"
 
+#include "runtime/Bind.h"
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -57,5 +59,31 @@ Expected<std::vector<SizeClass>> size_classes(const SizeRange &range) {
   }
   return classes;
 }
+
+namespace detail {
+
+void plan_for(Facts &facts, const Signature &signature, const CheckedArguments &checked,
+              const std::map<std::string, int64_t> &plan) {
+  std::vector<Scalar> variables(checked.variables.begin(), checked.variables.end());
+  for (size_t d = 0; d < facts.dims.size(); ++d) {
+    auto it = plan.find(signature.dims[d]);
+    if (it == plan.end())
+      continue;
+    const DimFact planned = fact_for(it->second);
+    DimFact &fact = facts.dims[d];
+    fact.divisor = std::min(fact.divisor, planned.divisor); // both are powers of two
+    fact.upper = fact.upper < 0 || planned.upper < 0 ? -1 : std::max(fact.upper, planned.upper);
+    if (fact.exact != planned.exact)
+      fact.exact.reset();
+    variables[d] = Scalar(std::max(checked.dims[d], it->second));
+  }
+  for (unsigned t = 0; !plan.empty() && t < signature.num_tensors(); ++t) {
+    Expected<Extents> shape = shape_of(signature.tensor(t), variables);
+    Expected<int64_t> count = shape ? element_count(*shape) : Expected<int64_t>(shape.error());
+    facts.small_tensors = facts.small_tensors && count && *count < small_tensor_limit;
+  }
+}
+
+} // namespace detail
 
 } // namespace tk

@@ -52,9 +52,10 @@ struct SourceOptions {
   std::string file;
   std::string kernel;
   std::string target;
-  std::string device;               ///< see DriverOptions
-  std::vector<std::string> dims;    ///< NAME=INT
-  std::vector<std::string> scalars; ///< NAME=VALUE, of the commands that run nothing
+  std::string device;                ///< see DriverOptions
+  std::vector<std::string> dims;     ///< NAME=INT
+  std::vector<std::string> planDims; ///< likewise; see CompileOptions::plan_dims
+  std::vector<std::string> scalars;  ///< NAME=VALUE, of the commands that run nothing
   std::string scheduleFile;
   std::string scheduleText; ///< blocks in place of a file's
   std::vector<std::string> disabledPasses;

@@ -302,6 +302,11 @@ void addRun(CLI::App &app, int &status) {
                        "TARGET,TARGET,…: run on each, and compare the results with the first one's")
           ->delimiter(',')
           ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--plan-dim", options->source.planDims,
+          "NAME=INT: plan the code for this size, and run it at the sizes of the arguments")
+      ->allow_extra_args(false);
   command->add_option("--mesh", options->mesh,
                       "AXIS=RANKS,…: run on a mesh, whose ranks are threads (targets cpu and emu)");
   auto *validate =

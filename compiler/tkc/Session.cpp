@@ -65,6 +65,7 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSourc
       (void)findArchitecture(detail::architecture_of(state.target)).value();
     CompileOptions options;
     options.target = state.target;
+    options.plan_dims = source->getPlanDims();
     state.kernel = std::make_shared<detail::KernelImpl>(source, kernel, state.target, options);
     bool gpu = state.kernel->on_gpu();
     if (gpu) {

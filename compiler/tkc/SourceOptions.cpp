@@ -297,6 +297,10 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   if (!values)
     return values.error();
   options.dims = *values;
+  Expected<std::map<std::string, int64_t>> planned = parseDims(planDims, "--plan-dim NAME=INT");
+  if (!planned)
+    return planned.error();
+  options.plan_dims = *planned;
   if (!scheduleText.empty()) {
     options.schedule = scheduleText;
   } else if (!scheduleFile.empty()) {

@@ -22,6 +22,10 @@ struct CompileOptions {
   std::string file_name = "<memory>"; ///< for diagnostics, and where imports are looked up
   std::string target; ///< "cpu", "sm_90a", "gpu", "emu"; empty: TK_TARGET, else best
   std::map<std::string, int64_t> dims; ///< dimensions to fix at compile time
+  /// Sizes that code is planned for where a launch has others. The code assumes only what holds for
+  /// the larger of the two sizes and for both divisors, so that it is right for the launch: tests
+  /// run the plan of large sizes on few elements.
+  std::map<std::string, int64_t> plan_dims;
   std::vector<std::string> disabled_passes;
   bool checked = false;                     ///< report gathers outside their bounds
   std::optional<std::string> schedule;      ///< text of schedule blocks that replace the program's

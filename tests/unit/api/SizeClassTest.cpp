@@ -104,6 +104,32 @@ TEST_CASE("classes of sizes are cut where plans change", "[api]") {
   CHECK(keys(linear, "M", {1024, 2048, 4096}) == 3);
 }
 
+TEST_CASE("code is planned for other sizes than those of a launch", "[api]") {
+  auto gridOf = [](std::map<std::string, int64_t> planned) {
+    CompileOptions options;
+    options.target = "emu";
+    options.plan_dims = std::move(planned);
+    Module module = compile(linear, options);
+    std::vector<uint16_t> x(152 * 64), w(64 * 152), y(152 * 152);
+    const std::vector<Value> values{TensorView(x.data(), DType::bf16, {152, 64}),
+                                    TensorView(w.data(), DType::bf16, {64, 152}),
+                                    TensorView(y.data(), DType::bf16, {152, 152})};
+    BoundKernel bound = module.kernel("linear").bind(values);
+    bound.launch({}, std::vector<void *>{x.data(), w.data(), y.data()});
+    return bound.executable().cuda;
+  };
+  const std::string own = gridOf({}), large = gridOf({{"M", 8192}, {"N", 8192}, {"K", 8192}});
+  CHECK(own != large);
+  CHECK(gridOf({{"M", 152}, {"N", 152}, {"K", 64}}) == own);
+
+  CompileOptions wrong;
+  wrong.target = "emu";
+  wrong.plan_dims = {{"Q", 8}};
+  CHECK_THROWS_WITH(compile(linear, wrong), "kernel 'linear' has no dimension 'Q'");
+  wrong.plan_dims = {{"M", -1}};
+  CHECK_THROWS_WITH(compile(linear, wrong), "dimension 'M' cannot be -1");
+}
+
 #ifdef TK_HAS_CPU
 TEST_CASE("a growing sequence compiles four variants on the CPU", "[api]") {
   TemporaryCache cache;
