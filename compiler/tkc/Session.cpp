@@ -18,17 +18,21 @@
 
 namespace tk::tkc {
 
+/// The tensors of a run. On a GPU: one buffer a tensor; on the CPU: the last run's memory.
+struct Session::Tensors {
+  std::vector<cuda::DeviceBuffer> buffers;
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<void *> pointers;
+};
+
 struct Session::State {
   std::shared_ptr<CompiledSource> source;
   std::shared_ptr<detail::KernelImpl> kernel;
   std::shared_ptr<const detail::BoundImpl> bound;
   std::string target;
-  // On a GPU: one buffer a tensor; on the CPU: the last run's memory.
   cuda::DeviceContext *device = nullptr;
-  std::vector<cuda::DeviceBuffer> buffers;
   std::unique_ptr<cuda::OwnedStream> stream;
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<void *> pointers;
+  std::shared_ptr<Tensors> tensors = std::make_shared<Tensors>();
 
   void *streamHandle() const { return stream ? stream->handle() : nullptr; }
 };
@@ -55,7 +59,8 @@ static bool isResult(const Signature &signature, unsigned tensor) {
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSource> source,
                                                    size_t kernel, const std::string &target,
-                                                   const RunArguments &arguments) {
+                                                   const RunArguments &arguments,
+                                                   const Session *beside) {
   return detail::capture([&] {
     std::unique_ptr<Session> session(new Session());
     State &state = *session->state;
@@ -72,18 +77,24 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSourc
       state.device = cuda::DeviceContext::get(0).value();
       state.stream = std::make_unique<cuda::OwnedStream>(*state.device);
     }
+    // On the CPU a run moves the memory, and another thread may bind meanwhile.
+    const bool isShared = beside && gpu;
+    if (isShared)
+      state.tensors = beside->state->tensors;
+    Tensors &tensors = *state.tensors;
     detail::Arguments checked;
-    for (auto [tensor, layout] : llvm::zip_equal(arguments.tensors, arguments.layouts)) {
-      state.memory.push_back(spreadRows(tensor, layout));
-      TensorView view(state.memory.back().data(), tensor.dtype, tensor.shape,
-                      stridesOf(tensor.shape, layout), Device::cpu());
-      if (gpu) {
-        state.buffers.emplace_back(*state.device, state.memory.back().size());
-        view.data = state.buffers.back().data();
-        view.device = Device::cuda(0);
+    for (auto [t, tensor] : llvm::enumerate(arguments.tensors)) {
+      const auto &layout = arguments.layouts[t];
+      if (!isShared) {
+        tensors.memory.push_back(spreadRows(tensor, layout));
+        if (gpu)
+          tensors.buffers.emplace_back(*state.device, tensors.memory.back().size());
+        tensors.pointers.push_back(gpu ? tensors.buffers.back().data()
+                                       : tensors.memory.back().data());
       }
-      state.pointers.push_back(view.data);
-      checked.tensors.push_back(view);
+      checked.tensors.emplace_back(TensorView(tensors.pointers[t], tensor.dtype, tensor.shape,
+                                              stridesOf(tensor.shape, layout),
+                                              gpu ? Device::cuda(0) : Device::cpu()));
     }
     for (const Scalar &scalar : arguments.scalars)
       checked.scalars.push_back(scalar);
@@ -100,21 +111,22 @@ Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, ui
       if (isResult(signature, t) && !tensors[t].bytes.empty())
         std::memset(tensors[t].bytes.data(), fill, tensors[t].bytes.size());
     for (unsigned t = 0; t < tensors.size(); ++t) {
-      std::vector<std::byte> &memory = state->memory[t];
+      std::vector<std::byte> &memory = state->tensors->memory[t];
       memory = spreadRows(tensors[t], arguments.layouts[t]);
       if (state->device)
-        state->buffers[t].upload(memory.data(), memory.size(), 0, state->streamHandle());
+        state->tensors->buffers[t].upload(memory.data(), memory.size(), 0, state->streamHandle());
       else
-        state->pointers[t] = memory.data();
+        state->tensors->pointers[t] = memory.data();
     }
-    state->bound->launch(Stream(state->streamHandle()), state->pointers);
+    state->bound->launch(Stream(state->streamHandle()), state->tensors->pointers);
     if (state->device) {
       state->stream->synchronize();
       for (unsigned t = 0; t < tensors.size(); ++t)
-        state->buffers[t].download(state->memory[t].data(), state->memory[t].size());
+        state->tensors->buffers[t].download(state->tensors->memory[t].data(),
+                                            state->tensors->memory[t].size());
     }
     for (unsigned t = 0; t < tensors.size(); ++t)
-      if (!gatherRows(state->memory[t], arguments.layouts[t], tensors[t]))
+      if (!gatherRows(state->tensors->memory[t], arguments.layouts[t], tensors[t]))
         throw Error(ErrorCode::internal, "kernel '" + signature.name +
                                              "' wrote between the elements of '" +
                                              signature.tensor(t).name + "'");
@@ -127,7 +139,9 @@ Expected<double> Session::time(double seconds) {
     using Clock = std::chrono::steady_clock;
     const std::chrono::duration<double> least(seconds);
     std::vector<double> times;
-    auto launch = [&] { state->bound->launch(Stream(state->streamHandle()), state->pointers); };
+    auto launch = [&] {
+      state->bound->launch(Stream(state->streamHandle()), state->tensors->pointers);
+    };
     for (int i = 0; i < 3; ++i)
       launch();
     Clock::time_point begin = Clock::now();
@@ -235,7 +249,9 @@ private:
 
 Expected<std::vector<LaunchTime>> Session::timeOfLaunches() {
   return detail::capture([&] {
-    auto call = [&] { state->bound->launch(Stream(state->streamHandle()), state->pointers); };
+    auto call = [&] {
+      state->bound->launch(Stream(state->streamHandle()), state->tensors->pointers);
+    };
     // The emulator's times say nothing of a device, and its calls take long.
     const int numCalls = state->device ? 53 : 1, numWarmUp = state->device ? 3 : 0;
     for (int i = 0; i < numWarmUp; ++i)

@@ -19,9 +19,11 @@ struct LaunchTime {
 class Session {
 public:
   /// Compiles for the target and binds. The arguments' tensors are only looked at for their shapes.
+  /// On a GPU, `beside` shares its memory, if it is a session with the same arguments.
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<CompiledSource> source,
                                                    size_t kernel, const std::string &target,
-                                                   const RunArguments &arguments);
+                                                   const RunArguments &arguments,
+                                                   const Session *beside = nullptr);
   ~Session();
 
   /// Copies the inputs in, fills the results with a byte, launches, and copies every tensor back
@@ -50,6 +52,7 @@ public:
 
 private:
   Session();
+  struct Tensors;
   struct State;
   std::unique_ptr<State> state;
 };

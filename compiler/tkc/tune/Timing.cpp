@@ -13,11 +13,9 @@ namespace tk::tkc {
 
 /// A schedule whose first time is so much more than the best one's is not timed again.
 static constexpr double hopeless = 1.2;
-/// Seconds that one time takes.
-static constexpr double secondsOfTime = 0.1;
-/// Sessions that wait to be timed hold this many bytes of tensors at most, on the device and on the
-/// host.
-static constexpr size_t bytesAhead = size_t{4} << 30;
+/// Seconds that one time takes: the first, which leaves most schedules out, and later ones.
+static constexpr double secondsOfFirst = 0.02, secondsOfTime = 0.1;
+/// Sessions that wait to be timed.
 static constexpr size_t mostAhead = 16;
 
 Expected<ChosenKernel> ScheduleTimer::compile(const std::string &block) const {
@@ -60,7 +58,7 @@ Expected<ScheduleTimer::Compiled> ScheduleTimer::bind(const std::string &block) 
   Expected<ChosenKernel> chosen = compile(block);
   if (!chosen)
     return chosen.error();
-  auto bound = Session::create(chosen->source, chosen->kernel, target, inputs);
+  auto bound = Session::create(chosen->source, chosen->kernel, target, inputs, session.get());
   if (!bound)
     return bound.error();
   return Compiled{std::move(*chosen), std::move(*bound)};
@@ -72,12 +70,9 @@ void ScheduleTimer::compileAhead(std::vector<std::string> blocks) {
 }
 
 Expected<ScheduleTimer::Compiled> ScheduleTimer::takeOrBind(const std::string &block) {
-  size_t bytes = 1;
-  for (const HostTensor &tensor : inputs.tensors)
-    bytes += 2 * tensor.bytes.size();
   // A core is left for the launches that are timed.
   const size_t cores = std::max(2u, std::thread::hardware_concurrency()) - 1;
-  const size_t most = std::clamp<size_t>(bytesAhead / bytes, 1, std::min(cores, mostAhead));
+  const size_t most = std::min(cores, mostAhead);
   while (!next.empty() && ahead.size() < most) {
     std::string text = std::move(next.back());
     next.pop_back();
@@ -108,10 +103,11 @@ Expected<Measurement> ScheduleTimer::measure(const std::string &block, int round
                                                                   candidate->session->facts());
   std::vector<double> ratios;
   for (int round = 0; round < rounds; ++round) {
-    Expected<double> own = session->time(secondsOfTime);
+    const double seconds = best && round == 0 ? secondsOfFirst : secondsOfTime;
+    Expected<double> own = session->time(seconds);
     if (!own)
       return own.error();
-    Expected<double> time = candidate->session->time(secondsOfTime);
+    Expected<double> time = candidate->session->time(seconds);
     if (!time)
       return time.error();
     least = std::min(least, *own);
