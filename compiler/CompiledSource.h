@@ -167,9 +167,10 @@ private:
   void noteSchedules(KernelOp op, size_t kernel, std::string_view target, const Facts &facts) const;
   /// What the notes of a lowered kernel say, and its plans.
   std::vector<Remark> remarksOf(KernelOp lowered) const;
-  /// What the launches of a lowered module cost; see predictCost.
+  /// What the launches of a lowered module cost; see predictCost. `fused` is the module as it was
+  /// fused, and is changed.
   Expected<std::unique_ptr<PredictedCost>>
-  costOf(mlir::ModuleOp lowered, size_t kernel, std::string_view target,
+  costOf(mlir::ModuleOp lowered, mlir::ModuleOp fused, size_t kernel, std::string_view target,
          llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<std::optional<Scalar>> scalars,
          llvm::function_ref<unsigned(llvm::StringRef symbol)> blocksAtOnce);
   bool mayUseCache(const Dump &dump) const;

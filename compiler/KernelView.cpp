@@ -139,9 +139,12 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   view.stages.push_back(stageOfModule("tk", **copy, places));
   noteSchedules((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]), kernel, target, facts);
   std::vector<std::vector<std::string>> names; // by statement
+  OwningOpRef<ModuleOp> fused;
   auto seen = [&](StringRef stage, ModuleOp module) {
-    if (stage == "fused")
+    if (stage == "fused") {
       names = tileNamesOf(module);
+      fused = module.clone();
+    }
     keepStage(view.stages, stageOfModule(stage, module, places));
   };
   ChangeRecorder recorder(places);
@@ -183,7 +186,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
       return 0;
     };
     if (dims.size() == kernelSignatures[kernel].dims.size()) {
-      auto cost = costOf(**copy, kernel, target, dims, scalars, blocksOf);
+      auto cost = costOf(**copy, fused.get(), kernel, target, dims, scalars, blocksOf);
       if (!cost)
         return cost.error();
       view.cost = std::move(*cost);

@@ -3,6 +3,7 @@
 
 #include "compiler/CompiledSource.h"
 #include "compiler/Dump.h"
+#include "compiler/UsualTables.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/WorkCount.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -23,13 +24,16 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
     return copy.error();
   Dump dump(kernelNames[kernel], target, facts);
   std::vector<std::vector<std::string>> names; // by statement
+  OwningOpRef<ModuleOp> fused;
   auto seen = [&](llvm::StringRef stage, ModuleOp module) {
-    if (stage == "fused")
-      names = tileNamesOf(module);
+    if (stage != "fused")
+      return;
+    names = tileNamesOf(module);
+    fused = module.clone();
   };
   if (Status lowered = lower(**copy, Stage::Gpu, dump, seen); !lowered)
     return lowered.error();
-  auto cost = costOf(**copy, kernel, target, dims, scalarsGiven, blocksAtOnce);
+  auto cost = costOf(**copy, fused.get(), kernel, target, dims, scalarsGiven, blocksAtOnce);
   auto functions = (*copy)->getOps<gpu::FuncOp>();
   if (cost && *cost)
     for (gpu::FuncOp function : functions)
@@ -43,9 +47,11 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
   return cost;
 }
 
-Expected<std::unique_ptr<PredictedCost>> CompiledSource::costOf(
-    ModuleOp lowered, size_t kernel, std::string_view target, llvm::ArrayRef<int64_t> dims,
-    llvm::ArrayRef<std::optional<Scalar>> scalarsGiven, BlocksAtOnce blocksAtOnce) {
+Expected<std::unique_ptr<PredictedCost>>
+CompiledSource::costOf(ModuleOp lowered, ModuleOp fused, size_t kernel, std::string_view target,
+                       llvm::ArrayRef<int64_t> dims,
+                       llvm::ArrayRef<std::optional<Scalar>> scalarsGiven,
+                       BlocksAtOnce blocksAtOnce) {
   Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
   if (!machine)
     return machine.error();
@@ -63,7 +69,10 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::costOf(
   } else {
     llvm::for_each(scalarsGiven, addScalar);
   }
-  std::optional<KernelCost> cost = costOfKernel(op, {dims, scalars}, *machine, blocksAtOnce);
+  const TensorTables tables =
+      usualTables(kernelOp(kernel), fused, dims, llvm::ArrayRef(variables).drop_front(dims.size()));
+  std::optional<KernelCost> cost =
+      costOfKernel(op, {dims, scalars, &tables}, *machine, blocksAtOnce);
   if (!cost)
     return std::unique_ptr<PredictedCost>();
   WorkCount needed = countWork(kernelOp(kernel), signature, variables);

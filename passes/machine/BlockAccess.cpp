@@ -257,7 +257,11 @@ bool BlockWalk::visitMemory(Operation *op, double times) {
            copy.getMasks(), copy.getCopiedType(), elementOf(copy.getBuffer()), false, times);
   } else if (auto copy = dyn_cast<gpu::BulkCopyOp>(op)) {
     const double share = copy.getMulticast() ? 1.0 / double(function.getCluster()) : 1;
-    accessBox(op, copy.getMap(), copy.getCoordinates(), copy.getTarget().getType(), share, false,
+    // Two maps of one tensor differ in where they end.
+    Value map = copy.getMap();
+    while (auto either = map.getDefiningOp<arith::SelectOp>())
+      map = either.getFalseValue();
+    accessBox(op, map, copy.getCoordinates(), copy.getTarget().getType(), share, false,
               times);
   } else if (auto store = dyn_cast<gpu::BulkStoreOp>(op)) {
     accessBox(op, store.getMap(), store.getCoordinates(), store.getSource().getType(), 1, true,

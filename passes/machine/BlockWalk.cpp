@@ -97,6 +97,8 @@ void BlockWalk::visit(Operation *op, double times) {
   if (auto roles = dyn_cast<gpu::WarpRolesOp>(op))
     return visitRoles(roles, times);
   values.evaluate(op);
+  if (auto load = dyn_cast<gpu::LoadOp>(op))
+    readTable(load);
   if (recorded) {
     visitMemory(op, times);
     return;
@@ -109,6 +111,24 @@ void BlockWalk::visit(Operation *op, double times) {
   counts.add(before, 1);
   if (placeCounts)
     (*placeCounts)[op->getLoc()].add(before, weightOfPlaces);
+}
+
+/// A number that is loaded from a tensor whose elements are assumed.
+void BlockWalk::readTable(gpu::LoadOp load) {
+  auto tensor = arguments.tensors.find(load.getBuffer());
+  if (tensor == arguments.tensors.end() || !tensor->second.elements ||
+      isa<RankedTensorType>(load.getType()))
+    return;
+  int64_t place = 0;
+  for (auto [index, stride] : llvm::zip(load.getIndices(), load.getStrides())) {
+    std::optional<int64_t> at = values.scalar(index), by = values.scalar(stride);
+    if (!at || !by)
+      return;
+    place += *at * *by;
+  }
+  const std::vector<int64_t> &elements = *tensor->second.elements;
+  if (place >= 0 && place < static_cast<int64_t>(elements.size()))
+    values.setScalar(load.getResult(), elements[static_cast<size_t>(place)]);
 }
 
 void BlockWalk::wait(Location place, double times) {

@@ -21,10 +21,11 @@ namespace tk {
 
 /// A tensor in global memory, as a launch's function sees it.
 struct TensorArgument {
-  unsigned tensor = 0;                        ///< which of the kernel's; see KernelCost
-  llvm::SmallVector<int64_t, 5> extents = {}; ///< of a tensor map; empty: a buffer
-  llvm::SmallVector<int64_t, 5> box = {};     ///< of a tensor map
-  bool hasPlaces = false;                     ///< rows of the box are places of windows
+  unsigned tensor = 0;                            ///< which of the kernel's; see KernelCost
+  llvm::SmallVector<int64_t, 5> extents = {};     ///< of a tensor map; empty: a buffer
+  llvm::SmallVector<int64_t, 5> box = {};         ///< of a tensor map
+  bool hasPlaces = false;                         ///< rows of the box are places of windows
+  const std::vector<int64_t> *elements = nullptr; ///< of an integer tensor, where they are assumed
 };
 
 /// What a function's arguments are.
@@ -100,6 +101,7 @@ private:
   void remember(mlir::Operation *op, unsigned tensor, mlir::ValueRange coordinates);
   double newShare(unsigned tensor, const Footprint &access);
   /// Counts a wait for memory where a block waits for what it reads.
+  void readTable(gpu::LoadOp load);
   void wait(mlir::Location place, double times);
 
   gpu::FuncOp function;

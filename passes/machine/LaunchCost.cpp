@@ -39,7 +39,7 @@ class KernelWalk {
 public:
   KernelWalk(KernelOp kernel, const KernelSizes &sizes, const Machine &machine,
              BlocksAtOnce blocksAtOnce)
-      : kernel(kernel), machine(machine), blocksAtOnce(blocksAtOnce) {
+      : kernel(kernel), machine(machine), blocksAtOnce(blocksAtOnce), tables(sizes.tables) {
     for (auto [dim, size] : llvm::zip(kernel.getDimArguments(), sizes.dims))
       values.setScalar(dim, size);
     auto scalars = llvm::make_filter_range(kernel.getParamArguments(), [](Value value) {
@@ -55,6 +55,7 @@ public:
 private:
   unsigned addTensor(Value value, StringRef name, OperandRange extents);
   StringRef nameOf(Value parameter);
+  const std::vector<int64_t> *elementsOf(unsigned tensor) const;
   bool visitLaunch(gpu::LaunchOp launch);
   Arguments argumentsOf(gpu::LaunchOp launch, gpu::FuncOp function);
   void addMap(Arguments &to, Value argument, gpu::TensorMapOp map, gpu::LaunchOp launch);
@@ -70,6 +71,7 @@ private:
   KernelOp kernel;
   const Machine &machine;
   BlocksAtOnce blocksAtOnce;
+  const TensorTables *tables;
   KnownValues values;
   std::vector<Tensor> tensors;
   llvm::DenseMap<Value, unsigned> numbers;
@@ -93,6 +95,13 @@ StringRef KernelWalk::nameOf(Value parameter) {
   return "";
 }
 
+const std::vector<int64_t> *KernelWalk::elementsOf(unsigned tensor) const {
+  if (!tables)
+    return nullptr;
+  auto known = tables->find(tensors[tensor].name);
+  return known == tables->end() ? nullptr : &known->second;
+}
+
 void KernelWalk::addMap(Arguments &to, Value argument, gpu::TensorMapOp map, gpu::LaunchOp launch) {
   auto found = numbers.find(map.getTensorFor(launch));
   if (found == numbers.end())
@@ -112,7 +121,7 @@ Arguments KernelWalk::argumentsOf(gpu::LaunchOp launch, gpu::FuncOp function) {
     if (auto map = operand.getDefiningOp<gpu::TensorMapOp>())
       addMap(arguments, argument, map, launch);
     else if (isa<RankedTensorType>(operand.getType()) && numbers.contains(operand))
-      arguments.tensors[argument] = {numbers[operand]};
+      arguments.tensors[argument] = {numbers[operand], {}, {}, false, elementsOf(numbers[operand])};
     else if (Known known = values.get(operand); known.isScalar())
       arguments.numbers[argument] = known;
   }

@@ -17,6 +17,7 @@
 
 #include "dialects/tk/TkDialect.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,10 +54,14 @@ struct KernelCost {
 /// follows from the function's threads and shared memory.
 using BlocksAtOnce = llvm::function_ref<unsigned(llvm::StringRef symbol)>;
 
+/// The elements of integer tensors, by the tensors' names, in row-major order.
+using TensorTables = std::map<std::string, std::vector<int64_t>>;
+
 /// What a call of a kernel gives it.
 struct KernelSizes {
   llvm::ArrayRef<int64_t> dims;
   llvm::ArrayRef<std::optional<int64_t>> scalars; ///< of floats and what is not known: nothing
+  const TensorTables *tables = nullptr;           ///< of tensors whose elements are assumed
 };
 
 /// The costs of a lowered kernel at these sizes; nothing if a launch depends on what is not known.
