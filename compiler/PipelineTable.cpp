@@ -78,12 +78,18 @@ static const PatternRow rowIndexPatterns[] = {
      "table entry."},
 };
 
+static const PatternRow boundPatterns[] = {
+    {"masks", "tk-restrict-ranges", "", "", "Masks become bounds."},
+    {"offsets", "tk-shift-ranges", "", "",
+     "Bounds are known: ranges between offsets begin at 0, and many of them share a block."},
+};
+
 static const PassRow restructureRows[] = {
     {"tk-arrange-rows", "fusion", "",
      "Fusion has ended: the row indices of contractions become those that tiles are made of.",
      rowIndexPatterns},
-    {"tk-restrict-ranges", "fusion", "",
-     "Masks become bounds while reductions are separate: an online reduction needs equal bounds."},
+    {"tk-bound-ranges", "fusion", "",
+     "Reductions are separate: an online reduction needs equal bounds.", boundPatterns},
     {"tk-online-reductions", "fusion", "",
      "Bounds are equal: dependent reductions become one loop."},
     {"tk-simplify", "simplification", "", "Online reductions leave expressions that fold."},

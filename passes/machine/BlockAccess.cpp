@@ -261,8 +261,7 @@ bool BlockWalk::visitMemory(Operation *op, double times) {
     Value map = copy.getMap();
     while (auto either = map.getDefiningOp<arith::SelectOp>())
       map = either.getFalseValue();
-    accessBox(op, map, copy.getCoordinates(), copy.getTarget().getType(), share, false,
-              times);
+    accessBox(op, map, copy.getCoordinates(), copy.getTarget().getType(), share, false, times);
   } else if (auto store = dyn_cast<gpu::BulkStoreOp>(op)) {
     accessBox(op, store.getMap(), store.getCoordinates(), store.getSource().getType(), 1, true,
               times);

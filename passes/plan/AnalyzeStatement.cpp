@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/plan/StatementShape.h"
 
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StrideAxes.h"
@@ -208,6 +209,12 @@ struct Analysis {
     if (isa<FloorDivOp, FloorModOp>(op))
       return mayRun(op->getOperand(0), index);
     auto mayOperand = [&](Value value) { return mayRun(value, index); };
+    // A loaded offset is the same for neighbours along an index that is added to it.
+    if (isa<arith::AddIOp>(op))
+      for (auto [offset, other] : {std::pair(op->getOperand(0), op->getOperand(1)),
+                                   std::pair(op->getOperand(1), op->getOperand(0))})
+        if (isLoadedBound(offset) && !isLoadedBound(other) && !getIterationIndices(other).empty())
+          return mayOperand(other);
     if (isa<arith::MulIOp>(op) && llvm::none_of(op->getOperands(), [](Value factor) {
           return getConstantIndex(factor).value_or(longestStep + 1) <= longestStep;
         }))

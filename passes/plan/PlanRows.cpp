@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/RowExpressions.h"
@@ -34,6 +35,13 @@ static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
 /// Rows of a multiprocessor from which on its blocks have enough bytes on their way without a
 /// cluster.
 static constexpr int64_t rowsOfProcessor = 3;
+
+/// Terms that a tile of rows between offsets has at least.
+static constexpr int64_t leastRange = 8;
+
+static ReduceOp reductionOf(Value index) {
+  return dyn_cast<ReduceOp>(cast<BlockArgument>(index).getOwner()->getParentOp());
+}
 
 /// Does an index of an access follow from one over the same range as `along`?
 static bool follows(Value value, Value along, StatementShape &shape) {
@@ -208,6 +216,10 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
                (shape.startsAtZero(best) || (coarse && shape.lengthOfPart(best)));
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
   part /= depth;
+  // Rows between offsets end after few terms, whatever the longest may have.
+  if (std::optional<double> mean =
+          coarse && reductionOf(best) ? meanOfShifted(reductionOf(best)) : std::nullopt)
+    part = std::clamp(int64_t(llvm::bit_floor(uint64_t(std::max(*mean, 1.0)))), leastRange, part);
   whole &= coarse || *upper <= smallSlice;
   // Of the places in a part of a row a thread has two numbers for each element that it holds.
   whole &= !upper || *upper <= longSlice || !isPlace(op) || shape.startsAtZero(best);

@@ -86,6 +86,12 @@ def RestrictRanges : Pass<"tk-restrict-ranges", "::mlir::ModuleOp"> {
                               "Bounds of reductions tightened">];
 }
 
+def ShiftRanges : Pass<"tk-shift-ranges", "::mlir::ModuleOp"> {
+  let summary = "Let ranges between loaded offsets begin at 0 if they are short on average";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numShifted", "ranges-shifted", "Ranges that begin at 0 now">];
+}
+
 def OnlineReductions : Pass<"tk-online-reductions", "::mlir::ModuleOp"> {
   let summary = "Carry reductions that depend on each other in one loop with rescaling";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
