@@ -51,6 +51,9 @@ static constexpr PatternInfo fetchPatterns[] = {
 };
 
 static constexpr PatternInfo splitPatterns[] = {
+    {.name = "ranges",
+     .summary = "Have reductions run over the indices alone whose quotient or remainder is asked "
+                "for."},
     {.name = "rows",
      .summary = "Sort rows of products by the operand that a table selects for each."},
     {.name = "segments",

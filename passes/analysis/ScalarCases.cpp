@@ -13,6 +13,11 @@
 //
 //   p[i, j] = softmax[j](cap * tanh(s[i, j] / cap))    →    tk.scalar_case %0, %1, "0 < cap <= 50"
 //
+// 4. Integers that are the number of groups of a sum by a key have bounds: powers of four. Elements
+//    are sorted by their key if a bound is known (passes/tensor/keys/SortTerms.cpp).
+//
+//   y[g in 0..G] = sum[i](s[i] == g ? x[i] : 0)    →    tk.scalar_case %0, "G <= 1024", and others
+//
 // A case is one of all its conditions. NaN and infinity are in none.
 //
 //===----------------------------------------------------------------------===//
@@ -212,12 +217,51 @@ static void addCase(OpBuilder &builder, BlockArgument parameter, StringRef name,
   ScalarCaseOp::create(builder, loc, conditions, text);
 }
 
+/// Does a reduction in a compute op compare an index, of which `parameter` is the extent, with an
+/// integer of its own?
+static bool isNumberOfGroups(KernelOp kernel, BlockArgument parameter) {
+  for (auto compute : kernel.getBody().getOps<ComputeOp>())
+    for (auto [index, extent] :
+         llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents())) {
+      if (withoutConversion(extent) != parameter)
+        continue;
+      for (Value value : withConversions(index))
+        for (Operation *user : value.getUsers())
+          if (auto compare = dyn_cast<arith::CmpIOp>(user);
+              compare && compare.getPredicate() == arith::CmpIPredicate::eq &&
+              compare->getParentOfType<ReduceOp>())
+            return true;
+    }
+  return false;
+}
+
+static void addBoundCases(OpBuilder &builder, BlockArgument parameter, StringRef name) {
+  const int64_t most = assumedIntegerOf(parameter).most.value_or(kMostGroups + 1);
+  Location loc = parameter.getLoc();
+  for (int64_t bound = kFewestGroups; bound <= kMostGroups && bound < most; bound *= 4) {
+    Value number = parameter;
+    if (!parameter.getType().isIndex())
+      number = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), parameter);
+    Value limit = arith::ConstantIndexOp::create(builder, loc, bound);
+    Value isWithin = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, number, limit);
+    ScalarCaseOp::create(builder, loc, ValueRange{isWithin},
+                         llvm::formatv("{0} <= {1}", name, bound).str());
+  }
+}
+
 void addScalarCases(KernelOp kernel) {
-  const SmallVector<Value> scores = findScores(kernel);
-  if (scores.empty())
+  auto computes = kernel.getBody().getOps<ComputeOp>();
+  if (computes.empty())
     return;
-  OpBuilder builder(*kernel.getBody().getOps<ComputeOp>().begin());
+  const SmallVector<Value> scores = findScores(kernel);
+  OpBuilder builder(*computes.begin());
   for (auto [number, parameter] : llvm::enumerate(kernel.getParamArguments())) {
+    if (parameter.getType().isSignlessInteger(32) || parameter.getType().isSignlessInteger(64) ||
+        parameter.getType().isIndex())
+      if (isNumberOfGroups(kernel, parameter))
+        addBoundCases(builder, parameter, kernel.getParam(number).getName());
+    if (scores.empty())
+      continue;
     Dependence onIt{ValueRange(parameter)};
     if (parameter.getType().isIntOrIndex() && !parameter.getType().isInteger(1) &&
         isWindow(kernel, parameter) &&

@@ -32,6 +32,9 @@ AssumedInteger assumedIntegerOf(mlir::Value scalar);
 /// (passes/tensor/ranges/RestrictRanges.cpp).
 inline constexpr int64_t kWindowTile = 128, kLeastWindow = 384, kLongestWindow = int64_t(1) << 30;
 
+/// The bounds of numbers of groups: powers of four (passes/tensor/keys/SortTerms.cpp).
+inline constexpr int64_t kFewestGroups = 16, kMostGroups = int64_t(1) << 24;
+
 /// Adds the conditions on scalar parameters that passes would use and that nothing says yet, as
 /// tk.scalar_case. To be called on a kernel out of the frontend.
 void addScalarCases(KernelOp kernel);

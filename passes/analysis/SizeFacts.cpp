@@ -148,8 +148,10 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     if (arg.getOwner()->getParentOp() != kernel)
       return {};
-    if (arg.getArgNumber() >= kernel.getNumDims())
-      return {assumedIntegerOf(arg).divisor, {}, {}};
+    if (arg.getArgNumber() >= kernel.getNumDims()) {
+      const AssumedInteger assumed = assumedIntegerOf(arg);
+      return {assumed.divisor, assumed.most, {}};
+    }
     FactAttr fact = kernel.getFact(arg.getArgNumber());
     SizeFact result{fact.getDivisor(), {}, {}};
     if (fact.getUpper() >= 0)

@@ -325,6 +325,8 @@ void PlannedTiles::writeTo(ComputeOp compute) const {
 PlannedTiles tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
   bool asked = coarse && !readScheduleBlock(shape).coarsen.empty();
   Planner planner(shape, target, coarse && !asked);
+  if (planner.planSmallProduct())
+    return planner.finish();
   if (!shape.contractions.empty())
     planner.planContractions();
   else if (!shape.reductions.empty())

@@ -5,7 +5,8 @@
 // PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative warpgroups),
 // PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions), KeptRows.cpp (rows that
 // blocks and clusters keep), PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share
-// elements), PlanPairs.cpp (pairwise contractions) and PlanAcross.cpp (across memory).
+// elements), PlanPairs.cpp (pairwise contractions), PlanSmallProducts.cpp (products of few rows and
+// columns) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PLAN_PLANNER_H
@@ -54,6 +55,9 @@ struct Planner {
   /// True if the plan is repeated because a former one did not fit.
   bool isForLess() { return shape.kernel->getParentOp()->hasAttr(planningSharedAttrName); }
   void planContractions();
+  /// Gives a block the products of several points if each has few rows and columns
+  /// (PlanSmallProducts.cpp).
+  bool planSmallProduct();
   void planProduct(Contraction &product);
   bool areWindowsCopied(Contraction &product);
   std::optional<int64_t> usualPlaces(mlir::Value index, double share);

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -91,6 +92,25 @@ static bool isBesideDistances(ReduceOp reduce) {
                                            .wasInterrupted();
 }
 
+/// The index of the statement that a load runs along: the last axis of the tensor is that index, or
+/// grows with it by 1 and by more with those of the reduction, as in `x[g + 8 * k]`. Null if there
+/// is none.
+static BlockArgument columnOf(LoadOp load, ReduceOp reduce, ComputeOp compute) {
+  Value last = load.getIndices().back();
+  auto argument = dyn_cast<BlockArgument>(last);
+  if (argument)
+    return argument.getOwner() == compute.getBlock() ? argument : BlockArgument();
+  for (BlockArgument index : getIterationIndices(last)) {
+    std::optional<int64_t> grows = growth(last, index);
+    const bool isColumn = index.getOwner() == compute.getBlock();
+    if (!grows || (isColumn && (*grows != 1 || argument)) || (!isColumn && std::abs(*grows) == 1))
+      return {};
+    if (isColumn)
+      argument = index;
+  }
+  return argument;
+}
+
 /// Do all loads of a reduction run along an index of the statement, but for those that are the same
 /// for all its values, and depend on no index on which not all of the others do?
 static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
@@ -108,17 +128,14 @@ static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
   };
   SmallVector<LoadOp> along, others;
   reduce.walk([&](LoadOp load) {
-    if (load.getIndices().empty())
-      return;
-    auto last = dyn_cast<BlockArgument>(load.getIndices().back());
-    bool runsAlong = last && last.getOwner() == compute.getBlock();
-    (runsAlong ? along : others).push_back(load);
+    if (!load.getIndices().empty())
+      (columnOf(load, reduce, compute) ? along : others).push_back(load);
   });
   return !along.empty() && llvm::all_of(others, [&](LoadOp other) {
     auto needed = ownOf(other);
     return llvm::all_of(along, [&](LoadOp load) {
       auto own = ownOf(load);
-      void *column = load.getIndices().back().getAsOpaquePointer();
+      void *column = columnOf(load, reduce, compute).getAsOpaquePointer();
       return llvm::all_of(needed,
                           [&](void *index) { return index != column && own.contains(index); });
     });

@@ -16,7 +16,8 @@
 //    by bit.
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
-// (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp).
+// (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
+// an index becomes a range of that index (IndexKeys.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -37,6 +38,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/keys/CountByDigits.h"
+#include "passes/tensor/keys/IndexKeys.h"
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
@@ -171,6 +173,9 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     NamedPatterns patterns(getOperation(), getArgument(), disable, only);
     if (failed(patterns.verify()))
       return signalPassFailure();
+    patterns.run("ranges", [&] {
+      getOperation()->walk([&](KernelOp kernel) { numSplit += selectIndices(kernel); });
+    });
     if (getOperation()->hasAttr(gpu::targetAttrName))
       sortByKey(patterns);
     ReductionSplitter splitter(chunk);
