@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 namespace tk::sema {
@@ -190,6 +191,39 @@ static bool isConverted(const Operand &operand, const Operand &other) {
   return !type || (isByte(*type) && beside && !isByte(*beside));
 }
 
+/// The indices that `n`, a factor, has for itself: bare ones, but for those of which it reads only
+/// quotients or only remainders, which several values of the index share.
+static Indices ownIndices(const Node *n) {
+  enum Place : unsigned { Whole = 1, Quotient = 2, Remainder = 4 };
+  std::map<IndexVar *, unsigned> places;
+  std::set<std::pair<const Node *, unsigned>> seen;
+  std::vector<std::pair<const Node *, unsigned>> work = {{n, 0}}; // in which place; 0: in none
+  while (!work.empty()) {
+    const auto [part, place] = work.back();
+    work.pop_back();
+    if (!seen.insert({part, place}).second || (place != 0 && part->kind == NodeKind::Load))
+      continue;
+    if (part->kind == NodeKind::Index || part->kind == NodeKind::Scan)
+      for (IndexVar *index : part->indices)
+        places[index] |= place == 0 ? Whole : place;
+    for (std::size_t i = 0; i < part->args.size(); ++i) {
+      unsigned inner = place;
+      if (part->kind == NodeKind::Load)
+        inner = Whole;
+      else if (place == Whole && i == 0 && (isOp(part, Op::FloorDiv) || isOp(part, Op::Rem)))
+        inner = part->op == Op::FloorDiv ? Quotient : Remainder;
+      work.emplace_back(part->args[i], inner);
+    }
+    if (part->pad)
+      work.emplace_back(part->pad, place);
+  }
+  Indices indices;
+  for (const auto &[index, place] : places)
+    if (place != Quotient && place != Remainder)
+      indices.push_back(index);
+  return indices;
+}
+
 Indices bareIndices(const Node *n) {
   Indices indices;
   std::set<std::pair<const Node *, bool>> seen;
@@ -228,8 +262,8 @@ std::optional<std::array<Operand, 2>> KernelSema::findSeeds(const std::vector<No
     for (std::size_t j = i + 1; j < candidates.size(); ++j) {
       const auto &[a, ofA] = candidates[i];
       const auto &[b, ofB] = candidates[j];
-      const Indices ownA = without(without(ofA, bareIndices(b)), vars),
-                    ownB = without(without(ofB, bareIndices(a)), vars);
+      const Indices ownA = without(without(ofA, ownIndices(b)), vars),
+                    ownB = without(without(ofB, ownIndices(a)), vars);
       const std::size_t worth = worthOfSeeds(a, b, ofA.size() + ofB.size());
       if (!(isNarrowLoad(a) || isNarrowLoad(b)) || ownA.empty() || ownB.empty() || worth <= most)
         continue;
@@ -397,7 +431,7 @@ Node *KernelSema::withRoundedFactor(Node *product) {
   if (!isOp(product, Op::Mul) || product->type != Type::F32)
     return product;
   auto rests = [&](Node *n, Node *other) { // an index that `other` has and `n` lacks
-    return !without(freeIndices({other}), bareIndices(n)).empty();
+    return !without(freeIndices({other}), ownIndices(n)).empty();
   };
   for (unsigned i : {0u, 1u}) {
     Node *stored = product->args[i], *computed = product->args[1 - i];
