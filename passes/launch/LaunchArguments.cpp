@@ -53,7 +53,8 @@ bool LaunchArguments::isKnown(Value value) const {
 bool LaunchArguments::isKnown(const BulkBox &box) const {
   auto isKnownOrNone = [&](Value value) { return !value || isKnown(value); };
   return isa<BlockArgument>(box.buffer) && llvm::all_of(box.limits, isKnownOrNone) &&
-         llvm::all_of(box.strides, isKnownOrNone) && (!box.places || arePlacesKnown(box));
+         llvm::all_of(box.strides, isKnownOrNone) && isKnownOrNone(box.firstLimit) &&
+         (!box.places || arePlacesKnown(box));
 }
 
 Value LaunchArguments::passedFor(Value value) const {
@@ -112,6 +113,7 @@ bool LaunchArguments::arePlacesKnown(const BulkBox &box) const {
       return false;
     wanted.add(count);
   }
+  // Without a number of all places, those behind the last one are outside along the first axis.
   if (!box.total)
     return true;
   Value total = passedFor(box.total);
@@ -218,6 +220,8 @@ SmallVector<Value> LaunchArguments::extentsOf(OpBuilder &builder, const BulkBox 
   size_t next = 0;
   for (unsigned count : box.axesOfTensor) {
     Value product = all[next++];
+    if (count > 1 && box.firstLimit)
+      product = atLaunch(builder, box.firstLimit);
     for (unsigned n = 1; n < count; ++n)
       product = arith::MulIOp::create(builder, launch.getLoc(), product, all[next++]);
     extents.push_back(product);

@@ -39,6 +39,8 @@ struct BulkBox {
   /// How many axes of the tensor each axis of the box stands for, where neighbours are contiguous
   /// and their indices counted through; empty: one.
   llvm::SmallVector<unsigned> axesOfTensor;
+  /// The number of values of the outermost of these indices if a mask says it; else null.
+  mlir::Value firstLimit;
   /// Rows that are places of windows (tkgpu.tensor_map); the least distance along each axis but the
   /// first and the last one; and, null if nothing says so, the number that all places are before.
   std::optional<CountedRows> places;

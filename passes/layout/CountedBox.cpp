@@ -10,6 +10,7 @@
 //    numbers of the window's elements, of which the range must be known.
 //
 // Masks may compare the count with the number of all rows, and indices with the ends of their axes.
+// A load's outermost index may have a mask of its own: rows behind the last one read as zero.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/BulkBox.h"
@@ -28,9 +29,9 @@ namespace {
 
 class CountedBoxReader {
 public:
-  CountedBoxReader(const MemoryAccess &access, BulkBox &box, std::string &why)
-      : access(access), box(box), why(why) {}
-  bool read(bool isLoad);
+  CountedBoxReader(const MemoryAccess &access, bool isLoad, BulkBox &box, std::string &why)
+      : access(access), isLoad(isLoad), box(box), why(why) {}
+  bool read();
 
 private:
   bool decline(const Twine &reason) {
@@ -40,9 +41,12 @@ private:
   bool readDistances();
   void addAxes();
   bool readMask(Value mask, ArrayRef<int64_t> axes);
+  std::optional<unsigned> digitOf(Value index) const;
+  bool alwaysHolds(arith::CmpIPredicate predicate, unsigned digit, Value limit) const;
   bool isCount(Value index) const;
 
   const MemoryAccess &access;
+  bool isLoad;
   BulkBox &box;
   std::string &why;
   CountedRows rows;
@@ -81,7 +85,7 @@ bool CountedBoxReader::readDistances() {
 /// Describes the box's axes. Along those of windows copies count rows at the innermost one.
 void CountedBoxReader::addAxes() {
   SmallVector<Value> columns;
-  isRun(access.indices.back(), columns);
+  isRun(access.indices.back(), columns, /*fromConstants=*/true);
   for (unsigned d = 0; d < access.indices.size(); ++d) {
     const bool isCounted = d >= rows.first && d < rows.end(), isLast = d + 1 == rows.end();
     if (isOne && isCounted && !isLast)
@@ -105,6 +109,28 @@ void CountedBoxReader::addAxes() {
   }
 }
 
+/// The digit that `index` is, without anything added to it.
+std::optional<unsigned> CountedBoxReader::digitOf(Value index) const {
+  for (unsigned d = rows.first; d < rows.end(); ++d)
+    if (access.indices[d] == index && rows.digits[d - rows.first].isPlain())
+      return d - rows.first;
+  return std::nullopt;
+}
+
+/// A digit but the outermost one is from 0 to its extent. No copy begins at a count below 0 for
+/// elements of a tensor.
+bool CountedBoxReader::alwaysHolds(arith::CmpIPredicate predicate, unsigned digit,
+                                   Value limit) const {
+  if (predicate == arith::CmpIPredicate::sge)
+    return constantIndex(limit) == 0;
+  if (predicate != arith::CmpIPredicate::slt || digit == 0)
+    return false;
+  const CountedExtent &extent = rows.digits[digit].extent;
+  if (std::optional<int64_t> number = constantIndex(limit))
+    return extent.number == number;
+  return splatSource(limit) == extent.value;
+}
+
 bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
   auto compare = mask.getDefiningOp<arith::CmpIOp>();
   if (!compare || axes.size() > 1)
@@ -113,6 +139,15 @@ bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
   Value index = compare.getLhs(), limit = splatSource(compare.getRhs());
   if (!limit && constantIndex(compare.getRhs()))
     limit = compare.getRhs();
+  std::optional<unsigned> digit = isLoad ? digitOf(index) : std::nullopt;
+  if (digit && alwaysHolds(compare.getPredicate(), *digit, compare.getRhs()))
+    return true;
+  if (digit == 0U && isOne && isBelow && limit) {
+    if (box.firstLimit && box.firstLimit != limit)
+      return decline("the outermost index has two upper bounds");
+    box.firstLimit = limit;
+    return true;
+  }
   // Of the box's axes the one that the mask ends.
   int64_t axis = -1;
   if (!axes.empty() && axes[0] != rowsAxis) {
@@ -125,7 +160,7 @@ bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
     end = limit;
     return true;
   } else if (!isOne) {
-    for (unsigned d = 1; d < rows.end(); ++d)
+    for (unsigned d = isLoad ? 0 : 1; d < rows.end(); ++d)
       if (access.indices[d] == index)
         axis = d;
   }
@@ -139,11 +174,11 @@ bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
   return true;
 }
 
-bool CountedBoxReader::read(bool isLoad) {
+bool CountedBoxReader::read() {
   const size_t rank = access.indices.size();
   SmallVector<Value> columns;
   if (access.tile.getRank() != 2 || rank < 3 || access.indexAxes(rank - 1).size() != 1 ||
-      !isRun(access.indices.back(), columns))
+      !isRun(access.indices.back(), columns, /*fromConstants=*/true))
     return false;
   rowsAxis = 1 - access.indexAxes(rank - 1)[0];
   std::optional<CountedRows> counted = readCountedRows(access, rowsAxis);
@@ -166,5 +201,5 @@ bool CountedBoxReader::read(bool isLoad) {
 }
 
 bool tk::readCountedBox(const MemoryAccess &access, bool isLoad, BulkBox &box, std::string &why) {
-  return CountedBoxReader(access, box, why).read(isLoad);
+  return CountedBoxReader(access, isLoad, box, why).read();
 }

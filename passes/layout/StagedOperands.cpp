@@ -41,7 +41,8 @@ Value StagedOperands::mapOf(const BulkBox &box) {
     return arguments.addTensorMap(box);
   for (auto &[like, map] : mapsOfParts)
     if (like.buffer == box.buffer && like.strides == box.strides && like.limits == box.limits &&
-        like.box == box.box && like.shared == box.shared && like.roundsToTf32 == box.roundsToTf32)
+        like.firstLimit == box.firstLimit && like.box == box.box && like.shared == box.shared &&
+        like.roundsToTf32 == box.roundsToTf32)
       return map;
   return mapsOfParts.emplace_back(box, arguments.addTensorMap(box)).second;
 }

@@ -164,8 +164,9 @@ struct Analysis {
     IndexSet ofA = dependences(a), ofB = dependences(b);
     // Of several indices the longest is tiled; known short ones (a window) are looped over, and so
     // are those that no axis runs along, but what is made of them.
+    // An index in steps of whole slices of another one is looped over, too.
     Value k;
-    bool runs = false;
+    bool runs = false, isFine = false;
     for (unsigned i = 0; i < op.getNumIndices(); ++i) {
       Value index = op.getIndex(i);
       auto length = [&](Value v) {
@@ -173,10 +174,12 @@ struct Analysis {
       };
       if (!ofA.contains(index) || !ofB.contains(index))
         continue;
-      const bool runsHere = isRunAlong(op, index);
-      if (!k || (runsHere && !runs) || (runsHere == runs && length(index) > length(k))) {
+      const bool runsHere = isRunAlong(op, index), isFineHere = isFineIndex(op, index);
+      if (!k ||
+          std::tuple(runsHere, isFineHere, length(index)) > std::tuple(runs, isFine, length(k))) {
         k = index;
         runs = runsHere;
+        isFine = isFineHere;
       }
     }
     if (!k)
@@ -220,6 +223,17 @@ struct Analysis {
         }))
       return false;
     return llvm::any_of(op->getOperands(), mayOperand);
+  }
+
+  /// Are neighbours along `index` neighbours along an axis of a tensor that `op` reads?
+  static bool isFineIndex(ReduceOp op, Value index) {
+    return op
+        .walk([&](LoadOp load) {
+          return llvm::any_of(load.getIndices(), [&](Value place) { return mayRun(place, index); })
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// The indices whose neighbours are neighbours at `place` of the innermost axis, if there are

@@ -134,7 +134,7 @@ bool Planner::areWindowsCopied(Contraction &product) {
     if (!load || !isMultipliedAsStored(shape.compute, factor) || !isBoxOfRows(shape, product, load))
       return false;
     const bool isOfPlaces = Dependence{counted}.on(load.getResult());
-    return !isOfPlaces || tk::areWindowsCopied(shape.kernel, shape.compute, load, counted);
+    return !isOfPlaces || tk::areWindowsCopied(shape.kernel, load, counted);
   });
 }
 

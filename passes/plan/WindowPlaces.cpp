@@ -178,19 +178,10 @@ static Value extentOf(BlockArgument index) {
   return cast<ReduceOp>(owner).getUpper()[index.getArgNumber()];
 }
 
-namespace {
-/// An index of windows: so many steps of a place, and from `least` to `most` beside them.
-struct WindowIndex {
-  int64_t step = 0;
-  SizeRange distances;
-};
-} // namespace
-
-/// Reads `index` as a multiple of `place`, of other indices whose ranges are known, and of sizes.
-static std::optional<WindowIndex> readWindow(KernelOp kernel, Value index, BlockArgument place) {
+std::optional<WindowReach> tk::reachOfWindow(KernelOp kernel, Value index, BlockArgument place) {
   Sum sum(kernel);
   sum.add(index, 1);
-  WindowIndex result;
+  WindowReach result;
   for (auto &[value, factor] : sum.terms) {
     auto own = dyn_cast<BlockArgument>(value);
     if (!own || own.getOwner()->getParentOp() == kernel)
@@ -211,8 +202,7 @@ static std::optional<WindowIndex> readWindow(KernelOp kernel, Value index, Block
   return result;
 }
 
-bool tk::areWindowsCopied(KernelOp kernel, ComputeOp compute, LoadOp load,
-                          ArrayRef<Value> counted) {
+bool tk::areWindowsCopied(KernelOp kernel, LoadOp load, ArrayRef<Value> counted) {
   const unsigned rank = load.getIndices().size();
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   if (rank < 3 || mostCornerOfPlaces(rank) == 0 || counted.size() + 1 != rank ||
@@ -224,7 +214,7 @@ bool tk::areWindowsCopied(KernelOp kernel, ComputeOp compute, LoadOp load,
   for (auto [axis, value] : llvm::enumerate(counted.drop_front())) {
     auto place = cast<BlockArgument>(value);
     Value index = load.getIndices()[axis + 1];
-    std::optional<WindowIndex> window = readWindow(kernel, index, place);
+    std::optional<WindowReach> window = reachOfWindow(kernel, index, place);
     if (!window || window->step < 1 ||
         window->distances.most - window->distances.least > mostDistanceOfPlaces(rank) ||
         !areCornersInRange(kernel, extentOf(place), extents[axis + 1], window->step,
@@ -238,7 +228,7 @@ bool tk::areWindowsCopied(KernelOp kernel, ComputeOp compute, LoadOp load,
       if (found != counted.end() && found - counted.begin() != int64_t(axis))
         return false;
       if (found == counted.end() && axis > 0 && axis + 1 < rank &&
-          own.getOwner() == compute.getBlock())
+          own.getOwner() == cast<BlockArgument>(counted.front()).getOwner())
         return false;
     }
   return true;

@@ -29,6 +29,16 @@ struct SizeRange {
 /// The range of `value`, an index at the level of `kernel`; nothing if it has no bounds.
 std::optional<SizeRange> rangeOfSize(KernelOp kernel, mlir::Value value);
 
+/// How the index of an axis follows a place: so many steps of it, and from `least` to `most` beside
+/// them.
+struct WindowReach {
+  int64_t step = 0;
+  SizeRange distances;
+};
+/// Reads `index` as a multiple of `place`, of other indices whose ranges are known, and of sizes.
+std::optional<WindowReach> reachOfWindow(KernelOp kernel, mlir::Value index,
+                                         mlir::BlockArgument place);
+
 /// About how large a number of the launch is; NaN if that is not known. A dimension lies between
 /// the power of two that bounds it and half of that: it is taken to be `share` of the bound.
 double estimateSize(KernelOp kernel, mlir::Value value, double share = 0.75);
@@ -38,10 +48,9 @@ double estimateSize(KernelOp kernel, mlir::Value value, double share = 0.75);
 bool areCornersInRange(KernelOp kernel, mlir::Value count, mlir::Value extent, int64_t step,
                        int64_t lower, unsigned rank);
 
-/// Does a bulk copy take what `load`, in a sum of `compute`, reads for a run of the indices
-/// `counted`, which are counted through in this order?
-bool areWindowsCopied(KernelOp kernel, ComputeOp compute, LoadOp load,
-                      llvm::ArrayRef<mlir::Value> counted);
+/// Does a bulk copy take what `load`, in a sum of a compute op, reads for a run of the indices
+/// `counted`, which are counted through in this order? All are indices of one of the two.
+bool areWindowsCopied(KernelOp kernel, LoadOp load, llvm::ArrayRef<mlir::Value> counted);
 
 } // namespace tk
 

@@ -19,6 +19,7 @@
 // 5. The original compute op reads the product at its pixels.
 // 6. If there are few channels, the taps of some axes count as channels (im2col along these axes).
 //    If there are few tiles, the product is split-K, and the compute op adds the parts.
+//    A sum over pixels, such as a gradient by weights, counts these as its terms (CountTerms.cpp).
 // 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
 //    multiply slices of it.
 //
@@ -43,6 +44,7 @@
 #include "passes/machine/Costs.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
+#include "passes/tensor/windows/CountedTerms.h"
 #include "passes/tensor/windows/FlattenedSum.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -294,6 +296,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
       return;
     }
     std::optional<WindowPlan> plan = planWindowSum(*sum, processors);
+    if (countsTerms(*sum, plan, processors))
+      return;
     if (always)
       plan = WindowPlan{static_cast<unsigned>(unrolled), slice, shares, 0};
     else if (!plan)
@@ -310,6 +314,32 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     }
     FlattenedSum(*sum, *plan).rewrite();
     ++numSums;
+  }
+
+  /// Counts the terms of a sum over pixels through, if that takes less time than the product of
+  /// `plan` and than the sum as it is.
+  bool countsTerms(const WindowSum &sum, const std::optional<WindowPlan> &plan,
+                   int64_t processors) {
+    std::optional<CountedSum> counted = readCountedSum(sum);
+    if (!counted)
+      return false;
+    std::optional<TermPlan> terms = planCountedSum(*counted, processors);
+    if (always) {
+      terms = TermPlan{counted->isStored ? static_cast<unsigned>(unrolled) : 0, shares, 0};
+      if (!areWindowsInReach(*counted, terms->unrolled))
+        return false;
+    } else if (!terms || (plan && plan->time <= terms->time) ||
+               timeAsWritten(sum, processors) <=
+                   std::max(terms->time, double(cost::leastTimeToFlatten))) {
+      return false;
+    }
+    note(sum.reduce, passName, Verdict::Derived,
+         "the " + describe(sum.reduce) +
+             " is a product of runs of pixels that are counted through, in " +
+             Twine(terms->shares) + (terms->shares == 1 ? " share" : " shares"));
+    countTerms(*counted, *terms);
+    ++numSums;
+    return true;
   }
 };
 

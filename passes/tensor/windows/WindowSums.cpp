@@ -201,7 +201,7 @@ bool tk::isCopiedAsItLies(const WindowSum &sum) {
   llvm::append_range(rowsAndChannels, sum.rows);
   return hasVectorsAlong(sum, sum.window, sum.channels) &&
          hasVectorsAlong(sum, sum.weights, rowsAndChannels) &&
-         areWindowsCopied(sum.kernel, compute, sum.window, counted);
+         areWindowsCopied(sum.kernel, sum.window, counted);
 }
 
 std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {

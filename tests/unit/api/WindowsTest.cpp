@@ -179,6 +179,70 @@ kernel weights(x: f32[N, C, H, W], dy: f32[N, O, H, W]) -> (dw: f32[O, C, 3, 3])
            {true, 3, 32, 16});
 }
 
+TEST_CASE("gradients by weights of 16 bits, whose pixels are counted where they lie") {
+  // The last shares have pixels behind the last one, or none at all.
+  for (int64_t shares : {1, 2, 9})
+    run_flat({R"(
+kernel weights(x: bf16[N, H, W, C], dy: bf16[N, H, W, O]) -> (dw: f32[O, 3, 3, C]) {
+  dw[o, r, s, i] = sum[n, a, b](dy[n, a, b, o] * pad(x[n, a + r - 1, b + s - 1, i], 0.0))
+})",
+              {{"N", 3}, {"C", 24}, {"H", 6}, {"W", 7}, {"O", 40}},
+              {as_drawn, as_drawn}},
+             {true, 0, 64, shares});
+  run_flat({R"(
+kernel strided(x: f16[N, H, W, C], dy: f16[N, P, Q, O]) -> (dw: f16[O, 3, 2, C])
+where P == (H + 1) / 2, Q == (W + 2) / 3 {
+  dw[o, r, s, i] = sum[n, a, b](pad(x[n, 2 * a + r - 1, 3 * b + 2 * s - 1, i], 0.0) * dy[n, a, b, o])
+})",
+            {{"N", 2}, {"C", 40}, {"H", 9}, {"W", 14}, {"O", 24}, {"P", 5}, {"Q", 5}},
+            {as_drawn, as_drawn}},
+           {true, 0, 64, 2});
+  run_flat({R"(
+kernel line(x: bf16[N, T, C], dy: bf16[N, T, O], g: bf16[K]) -> (dw: f32[K, C, O]) where K >= 1 {
+  dw[k, i, o] = sum[n, t](pad(x[n, t + k - (K - 1), i], 0.0) * dy[n, t, o])
+})",
+            {{"N", 2}, {"C", 24}, {"T", 70}, {"O", 24}, {"K", 4}},
+            {as_drawn, as_drawn, as_drawn}},
+           {true, 0, 64, 3});
+  run_flat({R"(
+kernel volume(x: bf16[N, D, H, W, C], dy: bf16[N, D - 1, H - 2, W, O]) -> (dw: f32[O, 2, 3, C]) {
+  dw[o, r, s, i] = sum[n, a, b, c](dy[n, a, b, c, o] * x[n, a + r, b + s, c, i])
+})",
+            {{"N", 2}, {"C", 16}, {"D", 4}, {"H", 6}, {"W", 5}, {"O", 24}},
+            {as_drawn, as_drawn}},
+           {true, 0, 64, 1});
+}
+
+TEST_CASE("gradients by weights whose operands are stored by pixels") {
+  const char *planes = R"(
+kernel weights(x: f32[N, C, H, W], dy: f32[N, O, H, W]) -> (dw: f32[O, C, 3, 2]) {
+  dw[o, i, r, s] = sum[n, a, b](dy[n, o, a, b] * pad(x[n, i, a + r - 1, b + 2 * s - 1], 0.0))
+})";
+  // Taps that are columns: none, of one axis, of both.
+  for (int64_t unrolled : {0, 1, 2, 3})
+    run_flat({planes, {{"N", 2}, {"C", 24}, {"H", 6}, {"W", 7}, {"O", 40}}, {as_drawn, as_drawn}},
+             {true, unrolled, 32, 1 + unrolled});
+  // Parts of what is not finite.
+  const double inf = std::numeric_limits<double>::infinity();
+  Fill special = [&](size_t n, double normal) { return n % 211 == 5 ? inf : normal; };
+  run_flat({planes, {{"N", 1}, {"C", 8}, {"H", 6}, {"W", 7}, {"O", 24}}, {special, as_drawn}},
+           {true, 0, 32, 12});
+  run_flat({R"(
+kernel halves(x: bf16[N, C, H, W], dy: bf16[N, O, H, W]) -> (dw: bf16[O, C, 3, 3]) {
+  dw[o, i, r, s] = sum[n, a, b](dy[n, o, a, b] * pad(x[n, i, a + r - 1, b + s - 1], 0.0)) + 1.0
+})",
+            {{"N", 2}, {"C", 16}, {"H", 6}, {"W", 7}, {"O", 24}},
+            {as_drawn, as_drawn}},
+           {true, 2, 64, 2});
+  run_flat({R"(
+kernel last(x: f32[N, H, W, C], dy: f32[N, H, W, O]) -> (dw: f32[O, 3, 3, C]) {
+  dw[o, r, s, i] = sum[n, a, b](pad(x[n, a + r - 1, b + s - 1, i], 0.0) * dy[n, a, b, o])
+})",
+            {{"N", 2}, {"C", 16}, {"H", 5}, {"W", 6}, {"O", 72}},
+            {as_drawn, as_drawn}},
+           {true, 0, 32, 2});
+}
+
 TEST_CASE("taps in reverse order, as the gradient by the input has them") {
   run_flat({R"(
 kernel inputs(dy: f32[N, O, H, W], w: f32[O, C, 3, 3]) -> (dx: f32[N, C, H, W]) {
