@@ -8,7 +8,8 @@
 
 The bound of a decode step is the time that the weights and the cache take at the copy's bandwidth. The bound of a
 prefill is the time of its multiply-adds at the rate that the matrix unit sustains. The peer is the same model in PyTorch
-under torch.compile(mode="max-autotune"), with scaled_dot_product_attention on a cache that is not paged.
+whose layer is compiled by torch.compile(mode="max-autotune-no-cudagraphs"), with scaled_dot_product_attention on a cache
+that is not paged. Its decode step is a CUDA graph.
 """
 
 import argparse
@@ -22,6 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLE = os.path.join(ROOT, "examples", "llama")
 VOCABULARY, WIDTH, INTERMEDIATE, LAYERS = 128256, 4096, 14336, 32
 HEADS, GROUPS, SIZE, PAGE, CONTEXT = 32, 8, 128, 16, 4096
+WEIGHTS = "qkv", "out", "gate", "up", "down"
 ROWS = (HEADS + 2 * GROUPS) * SIZE
 COPY = 4250.0  # bytes a nanosecond, measured on an H200 (docs/explanation/cost-model.md)
 MATRIX = 770e3  # bf16 operations a nanosecond that an H200 sustains: the least times of tkc inspect have it
@@ -122,6 +124,7 @@ class TorchModel:
 
     def __init__(self, torch, config, weights, tables, sequences, length):
         self.torch, self.c, self.w = torch, config, weights
+        self.layer = torch.compile(self._layer, mode="max-autotune-no-cudagraphs", dynamic=False)
         self.cosine, self.sine = (torch.cat([t, t], -1).bfloat16() for t in tables)
         shape = (config.layers, 2, sequences, config.key_heads, length, config.head_size)
         self.cache = torch.zeros(shape, dtype=torch.bfloat16, device=weights.head.device)
@@ -137,21 +140,36 @@ class TorchModel:
     def __call__(self, tokens, position, is_prefill):
         """Logits after the last token; `tokens` is [sequences, rows], `position` [rows]. A step reads all of the
         cache, whose last row it writes."""
-        c, f = self.c, self.torch.nn.functional
         x = self.w.embedding[tokens.long()]
-        for i, layer in enumerate(self.w.layers):
-            rows = f.linear(self._norm(x), layer["qkv"]).unflatten(-1, (-1, c.head_size)).transpose(1, 2)
-            q, k, v = rows.split([c.heads, c.key_heads, c.key_heads], 1)
-            q, k = self._rope(q, position), self._rope(k, position)
-            keys, values = self.cache[i, 0], self.cache[i, 1]
-            keys[:, :, position], values[:, :, position] = k, v
-            if not is_prefill:
-                k, v = keys, values
-            o = f.scaled_dot_product_attention(q, k, v, is_causal=is_prefill, enable_gqa=True)
-            x = x + f.linear(o.transpose(1, 2).flatten(2), layer["out"])
-            n = self._norm(x)
-            x = x + f.linear(f.silu(f.linear(n, layer["gate"])) * f.linear(n, layer["up"]), layer["down"])
-        return f.linear(self._norm(x[:, -1]), self.w.head).float()
+        for cache, layer in zip(self.cache, self.w.layers):
+            x = self.layer(x, cache[0], cache[1], position, is_prefill, *(layer[name] for name in WEIGHTS))
+        return self.torch.nn.functional.linear(self._norm(x[:, -1]), self.w.head).float()
+
+    def _layer(self, x, keys, values, position, is_prefill, qkv, out, gate, up, down):
+        c, f = self.c, self.torch.nn.functional
+        rows = f.linear(self._norm(x), qkv).unflatten(-1, (-1, c.head_size)).transpose(1, 2)
+        q, k, v = rows.split([c.heads, c.key_heads, c.key_heads], 1)
+        q, k = self._rope(q, position), self._rope(k, position)
+        keys[:, :, position], values[:, :, position] = k, v
+        if not is_prefill:
+            k, v = keys, values
+        o = f.scaled_dot_product_attention(q, k, v, is_causal=is_prefill, enable_gqa=True)
+        x = x + f.linear(o.transpose(1, 2).flatten(2), out)
+        n = self._norm(x)
+        return x + f.linear(f.silu(f.linear(n, gate)) * f.linear(n, up), down)
+
+
+def captured(torch, step):
+    """A CUDA graph of a step, which its peer is, too."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def timed(torch, function, repeats, warmup=3):
@@ -183,11 +201,10 @@ def measure(options):
         peer = f"  torch {theirs:9.3f} ({theirs / ours:.2f})" if theirs else ""
         print(f"{name:28} tk {ours:9.3f} ms{peer}  bound {bound * 1e-6:9.3f} ({bound * 1e-6 / ours:.2f})", flush=True)
 
-    for sequences in (4, 1, 8, 64):
+    for sequences in options.sequences:
         sampler = Sampler(arrays, kernels, sequences)
         model = Model(arrays, kernels, config, weights, sampler, sequences, PAGE, CONTEXT + 64)
         torch_model = TorchModel(torch, config, weights, tables, sequences, CONTEXT)
-        compiled = torch.compile(torch_model.__call__, mode="max-autotune", dynamic=False)
         prompts = [[(7 * i + s) % 256 for i in range(CONTEXT)] for s in range(sequences)]
         tokens = torch.tensor(prompts, device="cuda")
         with torch.no_grad():
@@ -195,15 +212,17 @@ def measure(options):
                 position = torch.arange(CONTEXT, device="cuda")
 
                 ours = timed(torch, lambda: model.prefill(prompts), 5)
-                theirs = 0 if options.alone else timed(torch, lambda: compiled(tokens, position, True), 5)
+                theirs = 0 if options.alone else timed(torch, lambda: torch_model(tokens, position, True), 5)
                 line("prefill 4 x 4096", ours, theirs, prefill_bound(4, CONTEXT))
             else:
                 model.prefill([prompt[:-1] for prompt in prompts[:1]] * sequences)
                 last = torch.tensor([CONTEXT - 1], device="cuda")
                 ours = timed(torch, model.decode, 40)
-                theirs = 0 if options.alone else timed(torch, lambda: compiled(tokens[:, -1:], last, False), 40)
+                newest = tokens[:, -1:].clone()
+                theirs = 0 if options.alone else timed(
+                    torch, captured(torch, lambda: torch_model(newest, last, False)), 40)
                 line(f"decode {sequences} x {CONTEXT}", ours, theirs, decode_bound(sequences))
-        del model, torch_model, compiled
+        del model, torch_model
         torch.cuda.empty_cache()
     del weights
     torch.cuda.empty_cache()
@@ -220,6 +239,7 @@ def main():
     parser.add_argument("--device", help="the GPU that predictions are for")
     parser.add_argument("--tkc", default=os.path.join(ROOT, "build", "bin", "tkc"))
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--sequences", type=int, nargs="+", default=[4, 1, 8, 64], help="4 is the prefill")
     parser.add_argument("--program", help="the program of examples/llama in C++")
     options = parser.parse_args()
     predictions(options) if options.predict else measure(options)
