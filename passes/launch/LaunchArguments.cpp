@@ -66,13 +66,18 @@ Value LaunchArguments::passedFor(Value value) const {
 }
 
 namespace {
-/// The factors of a product.
+/// The factors of a product. Sizes with one value alone are numbers.
 struct Factors {
+  KernelOp kernel;
   SmallVector<Value> values;
   int64_t number = 1;
 
+  explicit Factors(KernelOp kernel) : kernel(kernel) {}
   void add(Value value) {
-    if (std::optional<int64_t> constant = constantIndex(value)) {
+    std::optional<int64_t> constant = constantIndex(value);
+    if (!constant && value.getType().isIndex())
+      constant = getSizeFact(kernel, value).exact;
+    if (constant) {
       number *= *constant;
     } else if (auto product = value.getDefiningOp<arith::MulIOp>()) {
       add(product.getLhs());
@@ -101,7 +106,7 @@ bool LaunchArguments::arePlacesKnown(const BulkBox &box) const {
   LaunchOp op = launch;
   auto kernel = op->getParentOfType<KernelOp>();
   SmallVector<Value> extents = getExtents(kernel, tensorOf(box.buffer));
-  Factors wanted, factors;
+  Factors wanted(kernel), factors(kernel);
   wanted.add(extents.front());
   for (auto [n, digit] : llvm::enumerate(llvm::drop_begin(box.places->digits))) {
     Value extent = extents[n + 1];

@@ -164,7 +164,7 @@ struct Analysis {
     IndexSet ofA = dependences(a), ofB = dependences(b);
     // Of several indices the longest is tiled; known short ones (a window) are looped over, and so
     // are those that no axis runs along, but what is made of them.
-    // An index in steps of whole slices of another one is looped over, too.
+    // Of a sum of parts an index in steps of whole slices of another one is looped over, too.
     Value k;
     bool runs = false, isFine = false;
     for (unsigned i = 0; i < op.getNumIndices(); ++i) {
@@ -174,7 +174,8 @@ struct Analysis {
       };
       if (!ofA.contains(index) || !ofB.contains(index))
         continue;
-      const bool runsHere = isRunAlong(op, index), isFineHere = isFineIndex(op, index);
+      const bool runsHere = isRunAlong(op, index);
+      const bool isFineHere = op.getPrecision() != Precision::Blocked || isFineIndex(op, index);
       if (!k ||
           std::tuple(runsHere, isFineHere, length(index)) > std::tuple(runs, isFine, length(k))) {
         k = index;

@@ -1,7 +1,8 @@
 //===- MergeIndices.cpp - several indices of a contraction as one ---------===//
 //
 //   1. The pass matches contractions of two loads on the matrix unit over several indices. In one
-//      of the loads an axis is neither a bare index nor a constant: a window.
+//      of the loads an axis moves with several indices, one of which the other load is not read at:
+//      a window.
 //   2. Both loads must have neighbours in memory that vectors can load. The innermost axis grows by
 //      one with a tiled index (in the window's operand: with the last index of the sum), and by
 //      whole vectors with all others. Sum indices that are pixels would have to be taken apart for
@@ -30,13 +31,29 @@ using namespace tk;
 /// A multiple of the terms of each slice that CUDA cores multiply.
 static constexpr int64_t wholeSlices = 32;
 
+/// `value` without summands that are an index times a number of the launch, of whole vectors.
+static Value withoutVectors(StatementShape &shape, Value value) {
+  auto isOfVectors = [&](Value summand) {
+    auto product = summand.getDefiningOp<arith::MulIOp>();
+    return product && isa<BlockArgument>(product.getLhs()) &&
+           isKernelLevel(product.getRhs(), shape.compute) &&
+           getSizeFact(shape.kernel, product.getRhs()).divisor % halvesOfVector == 0;
+  };
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  if (sum && isOfVectors(sum.getLhs()))
+    return withoutVectors(shape, sum.getRhs());
+  if (sum && isOfVectors(sum.getRhs()))
+    return withoutVectors(shape, sum.getLhs());
+  return value;
+}
+
 /// Do vectors of neighbours in memory lie along one of `tiled`, wherever the other indices are?
 static bool hasVectors(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled) {
   if (load.getIndices().empty() ||
       getSizeFact(shape.kernel, getExtents(shape.kernel, load.getTensor()).back()).divisor %
           halvesOfVector)
     return false;
-  Value last = load.getIndices().back();
+  Value last = withoutVectors(shape, load.getIndices().back());
   unsigned runs = 0;
   for (Value index : getIterationIndices(last)) {
     std::optional<int64_t> step = growth(last, index);
@@ -48,9 +65,14 @@ static bool hasVectors(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled
   return runs == 1 && start && *start % halvesOfVector == 0;
 }
 
-static bool isWindow(LoadOp load) {
-  return llvm::any_of(load.getIndices(), [](Value axis) {
-    return !isa<BlockArgument>(axis) && getIterationIndices(axis).size() > 1;
+/// Does an axis of `load` move with several indices, one of which `other` is not read at?
+static bool isWindow(LoadOp load, LoadOp other) {
+  SmallVector<BlockArgument> shared = getIterationIndices(other);
+  return llvm::any_of(load.getIndices(), [&](Value axis) {
+    SmallVector<BlockArgument> own = getIterationIndices(axis);
+    return !isa<BlockArgument>(axis) && own.size() > 1 &&
+           !llvm::all_of(own,
+                         [&](BlockArgument index) { return llvm::is_contained(shared, index); });
   });
 }
 
@@ -107,10 +129,10 @@ void tk::mergeIndices(StatementShape &shape) {
   }
   if (!usesMatrixUnits(product) || product.operand.getIntOrFloatBitWidth() != 16)
     return;
-  if (!a || !b || isWindow(a) == isWindow(b) || !hasVectors(shape, a, tiled) ||
+  if (!a || !b || isWindow(a, b) == isWindow(b, a) || !hasVectors(shape, a, tiled) ||
       !hasVectors(shape, b, tiled))
     return;
-  LoadOp window = isWindow(a) ? a : b, other = isWindow(a) ? b : a;
+  LoadOp window = isWindow(a, b) ? a : b, other = isWindow(a, b) ? b : a;
   if (growth(window.getIndices().back(), tiled[2]) != 1)
     return;
   SmallVector<BlockArgument> own = getIterationIndices(window);

@@ -19,6 +19,8 @@
 // 5. The original compute op reads the product at its pixels.
 // 6. If there are few channels, the taps of some axes count as channels (im2col along these axes).
 //    If there are few tiles, the product is split-K, and the compute op adds the parts.
+//    Blocks also share the channels of 16-bit operands that are read where they lie
+//    (ShareChannels.cpp).
 //    A sum over pixels, such as a gradient by weights, counts these as its terms (CountTerms.cpp).
 // 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
 //    multiply slices of it.
@@ -289,6 +291,14 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     if (!always && isCopiedAsItLies(*sum)) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " stays as it is: bulk copies bring its windows");
+      if (const int64_t channelShares = planChannelShares(*sum, processors); channelShares > 1) {
+        note(reduce, passName, Verdict::Derived,
+             "the " + describe(reduce) + " has few tiles: blocks divide its channels into " +
+                 Twine(channelShares) + " shares");
+        shareChannels(*sum, channelShares);
+        ++numSums;
+        return;
+      }
       // One loop goes through the window's elements and their channels, a slice of these at a time.
       auto channel = cast<BlockArgument>(sum->window.getIndices().back());
       if (unsigned last = reduce.getNumIndices() - 1; channel.getArgNumber() < last)

@@ -72,6 +72,12 @@ std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, Reduc
 /// rows.
 bool isCopiedAsItLies(const WindowSum &sum);
 
+/// The number of shares of a sum that is copied as it lies: different blocks compute them if that
+/// takes less time (ShareChannels.cpp).
+int64_t planChannelShares(const WindowSum &sum, int64_t processors);
+/// Cuts the channels of the sum in so many shares.
+void shareChannels(const WindowSum &sum, int64_t shares);
+
 /// The plan of the least time on `processors` multiprocessors; nothing if sizes are unknown.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
 
