@@ -6,9 +6,9 @@
     --tuned                         cuDNN tries its algorithms first (torch.backends.cudnn.benchmark)
 
 Inputs are standard-normal; weights are divided by the root of the sum's length, so that sums stay near 1. f32 is
-strict: TF32 is off. A line has both medians, their ratio (cuDNN / tk) and the error against cuDNN, or f64 for gradients
-by weights in f32, relative to the results' norm. Groups of lines (f32, bf16, transposed, gradients) end with geometric
-means and the least ratio.
+strict: TF32 is off. In lines of tf32 both round the operands to 19 bits. A line has both medians, their ratio
+(cuDNN / tk) and the error against cuDNN, or f64 for gradients by weights in f32, relative to the results' norm. Groups
+of lines (f32, tf32, bf16, transposed, gradients) end with geometric means and the least ratio.
 """
 import argparse
 import math
@@ -43,6 +43,7 @@ class Conv:
     outer: int = 0  # output padding of a transposed one
     kind: str = "forward"  # or transposed, input, weights, depthwise
     relu: bool = False
+    tf32: bool = False  # operands are rounded to 19 bits, by both
 
     def __post_init__(self):
         rank = len(self.size)
@@ -88,6 +89,7 @@ def source_of(conv):
     at = [f"{s} * {a} + {d} * {r} - {p}".replace("1 * ", "").replace(" - 0", "")
           for a, r, s, d, p in zip(places, taps, conv.stride, conv.dilation, conv.pad)]
     read = lambda text: f"pad({text}, 0.0)" if any(conv.pad) else text
+    rounded = "; tf32" if conv.tf32 else ""
     every = ", ".join(taps)
     after = ("relu(", " + bias[o])") if conv.relu else ("", "")
     bias = f", bias: {t}[O]" if conv.relu else ""
@@ -95,32 +97,32 @@ def source_of(conv):
     if conv.kind == "depthwise":
         return (f"kernel conv(x: {t}[N, {axes(conv, 'C', sizes)}], w: {t}[{axes(conv, 'C', extents)}]) -> "
                 f"(y: {t}[N, {axes(conv, 'C', result)}]) {where} {{\n  y[n, {axes(conv, 'i', places)}] = "
-                f"sum[{every}]({read(f'x[n, ' + axes(conv, 'i', at) + ']')} * w[{axes(conv, 'i', taps)}])\n}}")
+                f"sum[{every}{rounded}]({read(f'x[n, ' + axes(conv, 'i', at) + ']')} * w[{axes(conv, 'i', taps)}])\n}}")
     if conv.kind == "transposed":
         from_ = [f"({a} + {p} - {r})" for a, r, p in zip(places, taps, conv.pad)]
         hits = " and ".join(f"{f} % {s} == 0" for f, s in zip(from_, conv.stride))
         at = [f"{f} / {s}" for f, s in zip(from_, conv.stride)]
         return (f"kernel conv(x: {t}[N, {axes(conv, 'C', sizes)}], w: {t}[C, {axes(conv, 'O', extents)}]) -> "
                 f"(y: {t}[N, {axes(conv, 'O', result)}]) {where} {{\n  y[n, {axes(conv, 'o', places)}] = "
-                f"sum[i, {every}](if {hits} then pad(x[n, {axes(conv, 'i', at)}], 0.0) * w[i, {axes(conv, 'o', taps)}] "
+                f"sum[i, {every}{rounded}](if {hits} then pad(x[n, {axes(conv, 'i', at)}], 0.0) * w[i, {axes(conv, 'o', taps)}] "
                 f"else 0.0)\n}}")
     if conv.kind == "weights":
         return (f"kernel conv(x: {t}[N, {axes(conv, 'C', sizes)}], dy: {t}[N, {axes(conv, 'O', [f'P{a}' for a in places])}], "
                 f"g: {t}[{spread(extents)}]) -> (dw: {t}[O, {axes(conv, 'C', extents)}]) {{\n"
-                f"  dw[o, {axes(conv, 'i', taps)}] = sum[n, {spread(places)}](dy[n, {axes(conv, 'o', places)}] * "
+                f"  dw[o, {axes(conv, 'i', taps)}] = sum[n, {spread(places)}{rounded}](dy[n, {axes(conv, 'o', places)}] * "
                 f"pad(x[n, {axes(conv, 'i', at)}], 0.0))\n}}")
     if conv.kind == "input":  # of stride 1
         back = [f"{a} - {d} * {r} + {p}".replace("1 * ", "") for a, r, d, p in zip(places, taps, conv.dilation, conv.pad)]
         return (f"kernel conv(dy: {t}[N, {axes(conv, 'O', [f'P{a}' for a in places])}], w: {t}[O, {axes(conv, 'C', extents)}], "
                 f"g: {t}[{spread(sizes)}]) -> (dx: {t}[N, {axes(conv, 'C', sizes)}]) {{\n"
-                f"  dx[n, {axes(conv, 'i', places)}] = sum[o, {every}](pad(dy[n, {axes(conv, 'o', back)}], 0.0) * "
+                f"  dx[n, {axes(conv, 'i', places)}] = sum[o, {every}{rounded}](pad(dy[n, {axes(conv, 'o', back)}], 0.0) * "
                 f"w[o, {axes(conv, 'i', taps)}])\n}}")
     if conv.groups > 1:
         return (f"kernel conv(x: {t}[N, G, C, {spread(sizes)}], w: {t}[G, O, C, {spread(extents)}]) -> "
                 f"(y: {t}[N, G, O, {spread(result)}]) {where} {{\n  y[n, g, o, {spread(places)}] = "
-                f"sum[i, {every}]({read(f'x[n, g, i, ' + spread(at) + ']')} * w[g, o, i, {every}])\n}}")
+                f"sum[i, {every}{rounded}]({read(f'x[n, g, i, ' + spread(at) + ']')} * w[g, o, i, {every}])\n}}")
     return (f"kernel conv(x: {t}[N, {axes(conv, 'C', sizes)}], w: {t}[O, {axes(conv, 'C', extents)}]{bias}) -> "
-            f"(y: {t}[N, {axes(conv, 'O', result)}]) {where} {{\n  y[n, {axes(conv, 'o', places)}] = {after[0]}sum[i, {every}]("
+            f"(y: {t}[N, {axes(conv, 'O', result)}]) {where} {{\n  y[n, {axes(conv, 'o', places)}] = {after[0]}sum[i, {every}{rounded}]("
             f"{read(f'x[n, ' + axes(conv, 'i', at) + ']')} * w[o, {axes(conv, 'i', taps)}]){after[1]}\n}}")
 
 
@@ -185,7 +187,7 @@ def make(conv):
 def wanted(conv, arguments, shape, call):
     """What a result is compared with: cuDNN's, but f64 for gradients by weights in f32, whose long sums cuDNN rounds
     more often than tk does."""
-    if conv.kind != "weights" or conv.dtype != "f32":
+    if conv.kind != "weights" or conv.dtype != "f32" or conv.tf32:
         return call()
     x, dy = arguments[0].double(), arguments[1].double()
     weights = torch.empty(shape, dtype=torch.float64, device="cuda")
@@ -194,6 +196,7 @@ def wanted(conv, arguments, shape, call):
 
 
 def line(conv, repeats):
+    torch.backends.cudnn.allow_tf32 = conv.tf32
     arguments, shape, call = make(conv)
     result = torch.empty(shape, dtype=TORCH[conv.dtype], device="cuda")
     if conv.last:
@@ -207,7 +210,8 @@ def line(conv, repeats):
     first, = peers.times([lambda: kernel(*arguments, ours)], repeats=1, warmup=0)
     repeats = min(repeats, 3) if first > 20 else repeats
     tk, cudnn = peers.times([lambda: kernel(*arguments, ours), call], repeats=repeats, warmup=1 if first > 20 else 2)
-    note = "" if wrong < (1e-5 if conv.dtype == "f32" else 2e-2) else "  WRONG"
+    most = 2e-2 if conv.dtype != "f32" else 2e-3 if conv.tf32 else 1e-5
+    note = "" if wrong < most else "  WRONG"
     print(f"{conv.name:46} tk {tk * 1e3:9.1f} us  cuDNN {cudnn * 1e3:9.1f}  ratio {cudnn / tk:.2f}  err {wrong:.1e}{note}",
           flush=True)
     return cudnn / tk
@@ -219,7 +223,8 @@ def plane(n, c, size, o, taps, **more):
     rest = {key: value for key, value in more.items() if key not in both}
     dtype, kind = rest.get("dtype", "f32"), rest.get("kind", "forward")
     text = "".join(f" {key}{value}" for key, value in more.items() if key in ("stride", "pad", "dilation", "groups", "outer"))
-    name = f"{kind} {dtype} {n}x{c}x{size}² {o}x{taps}²{text}{' relu' if rest.get('relu') else ''}"
+    type_name = "tf32" if rest.get("tf32") else dtype
+    name = f"{kind} {type_name} {n}x{c}x{size}² {o}x{taps}²{text}{' relu' if rest.get('relu') else ''}"
     return Conv(name, n, c, (size, size), o, (taps, taps), **both, **rest)
 
 
@@ -231,6 +236,7 @@ def general(n, c, size, o, taps, **more):
 
 
 HALF = {"dtype": "bf16", "last": True}
+TF32 = {"tf32": True}
 CASES = [
     # f32, planes, as ResNet and VGG have them
     plane(32, 64, 56, 64, 3, pad=1), plane(32, 128, 28, 128, 3, pad=1), plane(32, 256, 14, 256, 3, pad=1),
@@ -277,6 +283,12 @@ CASES = [
     plane(32, 384, 28, 384, 7, pad=3, kind="depthwise", **HALF),
     general(4, 64, (16, 56, 56), 64, (3, 3, 3), pad=(1, 1, 1), **HALF),
     plane(8, 256, 32, 128, 4, stride=2, pad=1, kind="transposed", **HALF),
+    # tf32, planes
+    plane(32, 64, 56, 64, 3, pad=1, **TF32), plane(32, 128, 28, 128, 3, pad=1, **TF32),
+    plane(32, 256, 14, 256, 3, pad=1, **TF32), plane(32, 512, 7, 512, 3, pad=1, **TF32),
+    plane(16, 256, 56, 256, 3, pad=1, **TF32), plane(32, 256, 28, 256, 3, stride=2, pad=1, **TF32),
+    plane(32, 256, 56, 64, 1, **TF32), plane(32, 3, 224, 64, 7, stride=2, pad=3, **TF32),
+    plane(4, 320, 64, 320, 3, pad=1, **TF32), plane(16, 256, 56, 256, 3, pad=1, kind="input", **TF32),
     # gradients
     plane(32, 64, 56, 64, 3, pad=1, kind="input"), plane(32, 256, 14, 256, 3, pad=1, kind="input"),
     plane(16, 256, 56, 256, 3, pad=1, kind="input"), plane(32, 64, 56, 64, 3, pad=1, kind="weights"),
@@ -286,6 +298,8 @@ CASES = [
 
 
 def group_of(conv):
+    if conv.tf32:
+        return "tf32"
     if conv.kind in ("input", "weights"):
         return "gradients"
     return conv.kind if conv.kind == "transposed" else conv.dtype
