@@ -101,10 +101,10 @@ struct ShareExtents {
   double timeOf(int64_t shares, int64_t processors) const {
     double product = std::numeric_limits<double>::max();
     for (const WarpgroupTile &tile : warpgroupTiles)
-      product = std::min(product, tile.timeOf(tile.count(static_cast<int64_t>(places),
-                                                         static_cast<int64_t>(rows)) *
-                                                  shares,
-                                              processors));
+      product = std::min(
+          product,
+          tile.timeOf(tile.count(static_cast<int64_t>(places), static_cast<int64_t>(rows)) * shares,
+                      processors));
     product *= cost::termOfProcessor * terms *
                static_cast<double>(channelsOfSlice * llvm::divideCeil(slices(), shares));
     if (shares == 1)
@@ -172,16 +172,15 @@ static Value storeShares(const WindowSum &sum, int64_t count, Value length) {
               for (auto [n, index] : llvm::zip_equal(order, indices))
                 mapping.map(reduce.getIndex(n),
                             n == channel ? at.add(at.mul(places[0], length), index) : index);
-              Value zero =
-                  arith::ConstantOp::create(inner, loc, inner.getZeroAttr(sum.element));
+              Value zero = arith::ConstantOp::create(inner, loc, inner.getZeroAttr(sum.element));
               Value factors[2];
-              for (auto [factor, load] : {std::pair(&factors[0], sum.weights),
-                                          std::pair(&factors[1], sum.window)}) {
-                SmallVector<Value> own = llvm::map_to_vector(
-                    LoadOp(load).getIndices(),
-                    [&](Value index) { return cloneFrom(inner, index, compute, mapping); });
-                Value element =
-                    LoadOp::create(inner, loc, LoadOp(load).getTensor(), own, zero);
+              for (auto [factor, load] :
+                   {std::pair(&factors[0], sum.weights), std::pair(&factors[1], sum.window)}) {
+                SmallVector<Value> own =
+                    llvm::map_to_vector(LoadOp(load).getIndices(), [&](Value index) {
+                      return cloneFrom(inner, index, compute, mapping);
+                    });
+                Value element = LoadOp::create(inner, loc, LoadOp(load).getTensor(), own, zero);
                 *factor = arith::ExtFOp::create(inner, loc, inner.getF32Type(), element);
               }
               return arith::MulFOp::create(inner, loc, factors[1], factors[0]);
@@ -199,8 +198,7 @@ void tk::shareChannels(const WindowSum &sum, int64_t shares) {
   OpBuilder before(compute), builder(reduce);
   Arithmetic outside{before, loc};
   auto quotient = [&](Value dividend, int64_t divisor) {
-    return outside.div(outside.add(dividend, outside.number(divisor - 1)),
-                       outside.number(divisor));
+    return outside.div(outside.add(dividend, outside.number(divisor - 1)), outside.number(divisor));
   };
   Value slices = quotient(quotient(sum.extentOf(channelOf(sum)), channelsOfSlice), shares);
   Value product = storeShares(sum, shares, outside.mul(slices, outside.number(channelsOfSlice)));
