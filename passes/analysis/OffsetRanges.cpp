@@ -42,4 +42,41 @@ std::optional<double> meanOfShifted(ReduceOp reduce) {
   return meanOfRanges(compute, least.getRhs());
 }
 
+/// Which ends of a range the comparisons in a condition say.
+static void findEnds(Value condition, Value index, bool &isBegin, bool &isEnd) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+    findEnds(both.getLhs(), index, isBegin, isEnd);
+    findEnds(both.getRhs(), index, isBegin, isEnd);
+  }
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare)
+    return;
+  const bool isLeft = compare.getLhs() == index;
+  if (!(isLeft || compare.getRhs() == index) ||
+      !isLoadedBound(isLeft ? compare.getRhs() : compare.getLhs()))
+    return;
+  const auto predicate = compare.getPredicate();
+  const bool isLess =
+      predicate == arith::CmpIPredicate::slt || predicate == arith::CmpIPredicate::sle;
+  const bool isMore =
+      predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sge;
+  isEnd |= isLeft ? isLess : isMore;
+  isBegin |= isLeft ? isMore : isLess;
+}
+
+std::optional<double> meanOfMasked(ReduceOp reduce) {
+  auto compute = dyn_cast<ComputeOp>(reduce->getParentOp());
+  if (!compute || reduce.getNumIndices() != 1)
+    return std::nullopt;
+  for (Value term : reduce.getYield().getValues()) {
+    auto choice = term.getDefiningOp<arith::SelectOp>();
+    bool isBegin = false, isEnd = false;
+    if (choice)
+      findEnds(choice.getCondition(), reduce.getIndex(0), isBegin, isEnd);
+    if (!isBegin || !isEnd)
+      return std::nullopt;
+  }
+  return meanOfRanges(compute, reduce.getUpper()[0]);
+}
+
 } // namespace tk

@@ -22,6 +22,10 @@ std::optional<double> meanOfRanges(ComputeOp compute, mlir::Value limit);
 /// tk-shift-ranges leaves it; nothing for others.
 std::optional<double> meanOfShifted(ReduceOp reduce);
 
+/// The same for a reduction over a whole axis whose terms a mask limits to such a range, as the
+/// program has it before tk-restrict-ranges.
+std::optional<double> meanOfMasked(ReduceOp reduce);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_OFFSETRANGES_H

@@ -19,6 +19,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
@@ -402,6 +403,12 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
   bool isAsked =
       llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
   if (!isAsked && canBeginInProducts(compute, reduces))
+    return {};
+  // Rows between offsets end within a part: parts would be empty but for one.
+  auto endsInPart = [](ReduceOp reduce) {
+    return meanOfMasked(reduce).value_or(leastTerms) < leastTerms;
+  };
+  if (!isAsked && llvm::any_of(reduces, endsInPart))
     return {};
   if (!isAsked)
     if (SmallVector<Split> hows = splitColumns(compute, reduces); !hows.empty())
