@@ -13,6 +13,7 @@
 #include "passes/tensor/keys/DigitOrder.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/machine/SortCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,6 +23,10 @@
 using namespace mlir;
 using namespace tk;
 using arith::CmpIPredicate;
+
+/// The values of the lower digit if the number of groups is not known: chunks then count 2 N words
+/// of N rows in 262,144 groups.
+static constexpr double valuesOfUnknown = 512;
 
 /// The number of values of the lower digit: a power of two.
 static double valuesOf(double groups) { return std::exp2(std::round(std::log2(groups) / 2)); }
@@ -38,7 +43,9 @@ double DigitSorter::timeOf(double rows, double groups, int64_t rowsOfBlock) {
 
 /// Stores the rows in the order of both digits.
 Value DigitSorter::storeRows(Value numRows, Value numGroups, GroupOf groupOf) {
-  const auto values = static_cast<int64_t>(valuesOf(guessSize(kernel, numGroups)));
+  const bool isKnown = getSizeFact(kernel, numGroups).upper.has_value();
+  const auto values =
+      static_cast<int64_t>(isKnown ? valuesOf(guessSize(kernel, numGroups)) : valuesOfUnknown);
   Value raised = arith::AddIOp::create(builder, loc, numGroups, constant(builder, values - 1));
   Value high = divide(builder, raised, values);
   RowSorter byLow(kernel, ComputeWriter(builder, loc, prefix + ".low"));
@@ -90,7 +97,7 @@ void DigitSorter::storeBlocks(RowOrder &order, Value rows, Value numRows, Value 
           Value first = loadIndex(in, order.first, {group}, std::numeric_limits<int32_t>::max());
           return arith::CmpIOp::create(in, loc, CmpIPredicate::sle, first, b[0]);
         };
-        Value begun = countLeading(at, static_cast<int64_t>(guessSize(kernel, numGroups)), begins);
+        Value begun = countLeading(at, getMost(kernel, numGroups), begins);
         return word(at, arith::SubIOp::create(at, loc, begun, constant(at, 1)));
       });
   order.blockRow = define(
@@ -118,7 +125,7 @@ RowOrder DigitSorter::sort(Value numRows, Value numGroups, int64_t rowsOfBlock, 
       });
   // Behind the last group all rows have begun.
   Value bounds = arith::AddIOp::create(builder, loc, numGroups, constant(builder, 1));
-  const auto most = static_cast<int64_t>(guessSize(kernel, numRows));
+  const int64_t most = getMost(kernel, numRows);
   start = define(".start", {"g"}, {bounds}, type, [&](OpBuilder &at, ValueRange g) {
     return word(at, countLeading(at, most, [&](OpBuilder &in, Value place) -> Value {
                   Value own = loadIndex(in, groups, {place}, std::numeric_limits<int32_t>::max());

@@ -90,7 +90,8 @@ Value TermSorting::storeBlocks(const KeyedReduction &keyed, StringRef suffix, Ty
                                ReduceKind kind, bool isPresent) {
   ReduceOp reduce = keyed.reduce;
   SmallVector<StringRef> names = {"block"}, over = {"place"};
-  SmallVector<Value> extents = {order.numBlocks}, upper = {writer.constant(builder, termsOfBlock)};
+  SmallVector<Value> extents = {order.numBlocks},
+                     upper = {writer.constant(builder, order.rowsOfBlock)};
   for (unsigned p : keyed.columns) {
     names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
     extents.push_back(compute.getExtents()[p]);

@@ -4,6 +4,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/tensor/keys/DigitOrder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -159,7 +160,8 @@ OpBuilder RowOrders::getPlace(const RowKey &key) {
   return OpBuilder(place);
 }
 
-/// Are rows sorted by two digits of their group?
+/// Are rows sorted by two digits of their group? If the number of groups is not known they are, so
+/// that chunks need not count each group.
 static bool hasDigits(double batches, double rows, double groups, int64_t rowsOfBlock) {
   constexpr double fewGroups = 1024;
   return batches == 1 && groups > fewGroups &&
@@ -207,8 +209,10 @@ const RowOrder &RowOrders::get(const RowKey &key, int64_t rowsOfBlock, bool with
     return arith::SelectOp::create(at, loc, isInside, own, key.numKeys);
   };
   const StringRef name = cast<StringAttr>(compute.getNames()[0]).getValue();
-  if (!withPlaces && hasDigits(batches ? guessSize(kernel, batches) : 1, guessSize(kernel, numRows),
-                               guessSize(kernel, numGroups), rowsOfBlock))
+  const bool isKnown = getSizeFact(kernel, numGroups).upper.has_value();
+  if (!withPlaces &&
+      (!isKnown || hasDigits(batches ? guessSize(kernel, batches) : 1, guessSize(kernel, numRows),
+                             guessSize(kernel, numGroups), rowsOfBlock)))
     entry.order =
         DigitSorter(kernel, builder, loc, name).sort(numRows, numGroups, rowsOfBlock, groupOf);
   else

@@ -33,6 +33,7 @@
 #include "passes/tensor/keys/RowOrder.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/machine/SortCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -44,7 +45,15 @@ using namespace tk;
 using arith::CmpIPredicate;
 
 /// Elements of a sorted tensor that are counted one by one. More are searched.
-static constexpr double fewElements = 64;
+static constexpr int64_t fewElements = 64;
+
+bool tk::hasSmallTensors(KernelOp kernel) {
+  return kernel->getParentOfType<ModuleOp>()->hasAttr(smallTensorsAttrName);
+}
+
+int64_t tk::getMost(KernelOp kernel, Value size) {
+  return std::max<int64_t>(getSizeFact(kernel, size).upper.value_or(mostUnknown), 1);
+}
 
 /// How many elements a binary search among `number` looks at.
 static double stepsOf(double number) { return std::floor(std::log2(std::max(number, 1.0))) + 1; }
@@ -253,7 +262,7 @@ void RowSorter::storeBlocks(RowOrder &order) {
     return arith::CmpIOp::create(at, loc, CmpIPredicate::sle,
                                  loadIndex(at, order.first, {group}, none), block);
   };
-  const double groups = guessSize(kernel, allGroups);
+  const int64_t groups = getMost(kernel, allGroups);
   order.blockGroup =
       define(".group", {"b"}, {order.numBlocks}, type, [&](OpBuilder &at, ValueRange b) -> Value {
         Value begun =
@@ -263,7 +272,7 @@ void RowSorter::storeBlocks(RowOrder &order) {
                           return arith::SelectOp::create(in, loc, begins(in, g[0], b[0]),
                                                          constant(in, 1), constant(in, 0));
                         })
-                : countLeading(at, static_cast<int64_t>(groups),
+                : countLeading(at, groups,
                                [&](OpBuilder &in, Value g) { return begins(in, g, b[0]); });
         return word(at, arith::SubIOp::create(at, loc, begun, constant(at, 1)));
       });
@@ -293,7 +302,7 @@ void RowSorter::storePlaces(RowOrder &order) {
 
 /// Stores the row of each place.
 void RowSorter::storeRows(RowOrder &order) {
-  const double chunks = guessSize(kernel, numChunks);
+  const int64_t chunks = std::min(getMost(kernel, numChunks), mostUnknown / rowsOfChunk);
   auto rowOf = [&](OpBuilder &at, ValueRange bt) -> Value {
     Value ofAll = loadIndex(at, order.blockGroup, {bt[0]});
     Value block = arith::SubIOp::create(at, loc, bt[0], loadIndex(at, order.first, {ofAll}, 0));
@@ -315,7 +324,7 @@ void RowSorter::storeRows(RowOrder &order) {
       return arith::CmpIOp::create(in, loc, CmpIPredicate::sle, end, number);
     };
     Value chunk = chunks > fewElements
-                      ? countLeading(at, static_cast<int64_t>(chunks), endsBefore)
+                      ? countLeading(at, chunks, endsBefore)
                       : count(at, "q", numChunks, [&](OpBuilder &in, ValueRange q) -> Value {
                           return arith::SelectOp::create(in, loc, endsBefore(in, q[0]),
                                                          constant(in, 1), constant(in, 0));
@@ -348,6 +357,7 @@ RowOrder RowSorter::sort(Value numBatches, Value rows, Value groups, int64_t ofB
   Value raised = arith::AddIOp::create(builder, loc, numRows, constant(builder, rowsOfChunk - 1));
   numChunks = divide(builder, raised, rowsOfChunk);
   RowOrder order;
+  order.rowsOfBlock = rowsOfBlock;
   order.numBlocks = divide(builder, allOf(builder, numRows), rowsOfBlock);
   if (rowsOfBlock > 1)
     order.numBlocks =

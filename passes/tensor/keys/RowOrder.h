@@ -9,6 +9,14 @@ namespace tk {
 /// The number of rows that are ranked among each other.
 inline constexpr int64_t rowsOfChunk = 256;
 
+/// What a size that is not known is at most. Sizes are known, or no tensor has as many elements.
+inline constexpr int64_t mostUnknown = int64_t(1) << 30;
+
+/// Do the kernel's tensors, those between launches too, have fewer elements than that?
+bool hasSmallTensors(KernelOp kernel);
+/// An upper bound of `size`, at the level of `kernel`.
+int64_t getMost(KernelOp kernel, mlir::Value size);
+
 /// Tensors of i32 that sort rows by their group. A group takes whole blocks.
 struct RowOrder {
   mlir::Value first;      ///< [group] the group's first block

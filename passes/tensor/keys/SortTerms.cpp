@@ -19,7 +19,9 @@
 //    or NaN. Such elements are counted.
 //
 // The order of the elements is the same in every run. The pattern declines if the reduction of all
-// elements takes less time.
+// elements takes less time. Sizes that are not known are guessed. Unless the number of keys is
+// known, elements are sorted by two digits, whose counts take about as much memory as the elements'
+// numbers.
 //
 //   %y = tk.compute ["g", "c"] {tk.reduce [sum] ["i"] {s[i] == g ? x[i, c] : 0}}
 //     =>
@@ -63,6 +65,10 @@ static std::vector<KeyedReduction> findReductions(KernelOp kernel, ComputeOp com
 /// The elements of a block: one if blocks would be filled to a quarter at most.
 int64_t TermSorting::blockSizeOf(ArrayRef<KeyedReduction> all) {
   const RowKey &key = all.front().key;
+  auto isProduct = [](const KeyedReduction &keyed) { return getKeyedFactors(keyed).has_value(); };
+  auto isKnown = [&](Value size) { return getSizeFact(kernel, size).upper.has_value(); };
+  if (!llvm::all_of(key.extents, isKnown) || !isKnown(key.numKeys))
+    return llvm::any_of(all, isProduct) ? termsOfBlock : termsOfUnknown;
   double elements = 1, groups = guessSize(kernel, key.numKeys) + 1;
   for (auto [n, extent] : llvm::enumerate(key.extents)) {
     elements *= guessSize(kernel, extent);
@@ -70,8 +76,8 @@ int64_t TermSorting::blockSizeOf(ArrayRef<KeyedReduction> all) {
   }
   constexpr double mostEmpty = 3;
   bool isOne = groups * termsOfBlock > mostEmpty * elements &&
-               llvm::all_of(all, [](const KeyedReduction &keyed) {
-                 return keyed.others.empty() && !getKeyedFactors(keyed);
+               llvm::all_of(all, [&](const KeyedReduction &keyed) {
+                 return keyed.others.empty() && !isProduct(keyed);
                });
   return isOne ? 1 : termsOfBlock;
 }
@@ -99,9 +105,15 @@ std::pair<double, double> TermSorting::timesOfProduct(const KeyedReduction &keye
 
 /// Whether the reductions of sorted elements take less time. All of `all` have one key.
 bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
-  auto isKnown = [&](Value extent) { return getSizeFact(kernel, extent).upper.has_value(); };
+  // Sizes that are not known are guessed. What the order needs then fits in 32 bits: a launch whose
+  // tensors do not takes other code.
+  auto isKnown = [&](Value extent) {
+    return getSizeFact(kernel, extent).upper || hasSmallTensors(kernel);
+  };
   const RowKey &key = all.front().key;
   if (!llvm::all_of(compute.getExtents(), isKnown) || !llvm::all_of(key.extents, isKnown))
+    return false;
+  if (!getSizeFact(kernel, key.numKeys).upper && key.numBatches > 0)
     return false;
   double ofBatch = 1, batches = 1;
   for (auto [n, extent] : llvm::enumerate(key.extents))
@@ -110,7 +122,8 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
   const int64_t ofBlock = blockSizeOf(all);
   const double places =
       ofBlock == 1 ? terms
-                   : (std::floor(terms / termsOfBlock) + batches * (keys + 1)) * termsOfBlock;
+                   : (std::floor(terms / static_cast<double>(ofBlock)) + batches * (keys + 1)) *
+                         static_cast<double>(ofBlock);
   constexpr double most = std::numeric_limits<int32_t>::max();
   if (places > most || (keys + 2) * rowsOfChunk > most)
     return false;

@@ -8,8 +8,9 @@
 
 namespace tk {
 
-/// The elements of a block.
-inline constexpr int64_t termsOfBlock = 128;
+/// The elements of a block, and of one if it is not known how many elements or keys there are:
+/// blocks of few keys are read at a time, and those of many keys may be nearly empty.
+inline constexpr int64_t termsOfBlock = 128, termsOfUnknown = 32;
 
 /// Sorts the elements of reductions in one compute op.
 class TermSorting {
