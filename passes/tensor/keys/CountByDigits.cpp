@@ -28,6 +28,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/SortCost.h"
+#include "passes/tensor/keys/KeyTests.h"
 #include "passes/tensor/keys/KeyedTerms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -211,10 +212,13 @@ unsigned tk::countByDigits(KernelOp kernel) {
       continue;
     bool isChanged = false;
     for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
+      KeyTests tests(compute, reduce);
       std::optional<KeyedCount> count = matchCount(compute, reduce);
       DigitCounting counting(kernel, compute);
-      if (!count || !counting.pays(*count))
+      if (!count || !counting.pays(*count)) {
+        tests.restore();
         continue;
+      }
       counting.rewrite(*count);
       isChanged = true;
       ++numCounts;

@@ -6,7 +6,8 @@
 //
 // 1. The pattern matches sums, maxima and minima whose element is the identity of the reduction
 //    unless a key equals an index of the compute op (KeyedTerms.cpp). A count is such a sum, too.
-//    The key may depend on indices of a batch.
+//    The key may depend on indices of a batch. Comparisons of other forms are solved for the index
+//    before (KeyTests.cpp).
 // 2. The elements are sorted by their key into blocks of 128 (RowOrder.cpp).
 // 3. A compute op reduces each block, in the order of the elements. The reduction goes over the
 //    blocks of its index (KeyedBlocks.cpp).
@@ -40,6 +41,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/SortCost.h"
+#include "passes/tensor/keys/KeyTests.h"
 #include "passes/tensor/keys/TermSorting.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -178,6 +180,10 @@ void TermSorting::rewrite(ArrayRef<KeyedReduction> all, unsigned number) {
 unsigned tk::sortTerms(KernelOp kernel, RowOrders &orders) {
   unsigned numSorted = 0;
   for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>())) {
+    std::vector<KeyTests> tests;
+    if (!replacesParameter(kernel, compute))
+      for (auto reduce : compute.getBlock()->getOps<ReduceOp>())
+        tests.emplace_back(compute, reduce);
     std::vector<KeyedReduction> all = findReductions(kernel, compute);
     TermSorting sorting(kernel, compute, orders);
     unsigned number = 0;
@@ -203,6 +209,9 @@ unsigned tk::sortTerms(KernelOp kernel, RowOrders &orders) {
     numSorted += number;
     if (number > 0)
       eraseDead(compute);
+    else
+      for (KeyTests &own : tests)
+        own.restore();
   }
   return numSorted;
 }
