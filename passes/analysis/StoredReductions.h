@@ -18,7 +18,8 @@ struct StoredReduction {
   llvm::SmallVector<mlir::Value> ownArgs;    ///< the reduction's own indices, as `reduced`
 };
 
-/// `reduce` as a reduction of what is stored, if it is a plain one of floats.
+/// `reduce` as a reduction of what is stored, if it is a plain one of floats or finds the place of
+/// their extremum.
 std::optional<StoredReduction> matchStoredReduction(ReduceOp reduce);
 
 /// Are all reads of `stored` in `reader` inside reductions of it? Else the reader has its elements

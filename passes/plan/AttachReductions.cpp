@@ -10,8 +10,11 @@
 //    value for each tile along the reduced indices. Down the rows of a tile there is one value for
 //    each 16 rows, the rows of an MMA fragment. Warps finish at different times, and so need no
 //    barrier.
-// 3. The old reduction combines the partial values. Plan its compute op again.
-// 4. Pattern `carried-columns`: a column reduction of a tensor that another compute op reads as
+// 3. The place of an extremum (`argmax`, `argmin`) has two results: the extremum of each tile, and
+//    the first place in the tile where it stands.
+// 4. The old reduction combines the partial values. The first tile that has the extremum of all
+//    says the place. Plan the compute op of the reduction again.
+// 5. Pattern `carried-columns`: a column reduction of a tensor that another compute op reads as
 //    well is carried by the blocks of that op (CarryColumns.cpp).
 //
 // The pass declines if the reduction's compute op needs the product otherwise, because the row is
@@ -48,6 +51,10 @@ using namespace tk;
 /// Rows of a fragment of a product, which the threads of one warp have.
 static constexpr int64_t rowsOfPart = 16;
 
+static bool isPlace(ReduceKind kind) {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
+
 /// Has the stored result's statement, which multiplies matrices, tiles that hold several values of
 /// what is reduced, each computed at once?
 static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
@@ -66,10 +73,9 @@ static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
   return values >= leastTile && !analyzeStatement(kernel, producer).contractions.empty();
 }
 
-/// Puts the terms into the stored result's statement, and what is left into the reduction.
-static void attach(const StoredReduction &found) {
+/// Clones the terms of the reduction into the statement of the stored result.
+static SmallVector<Value> cloneTerms(const StoredReduction &found, ComputeOp producer) {
   ReduceOp reduce = found.reduce;
-  auto producer = found.stored.getDefiningOp<ComputeOp>();
   YieldOp yield = producer.getYield();
   OpBuilder body(yield);
   IRMapping mapping;
@@ -84,38 +90,106 @@ static void attach(const StoredReduction &found) {
     else
       body.clone(op, mapping);
   }
+  return llvm::map_to_vector(reduce.getYield().getValues(),
+                             [&](Value term) { return mapping.lookupOrDefault(term); });
+}
+
+/// Where the reader finds the partial values: at its own indices, and at `tiles` of the reduced
+/// ones.
+static SmallVector<Value> placesOfParts(const StoredReduction &found, ArrayRef<unsigned> positions,
+                                        ValueRange tiles) {
+  SmallVector<Value> at;
+  size_t other = 0, counted = 0;
+  for (unsigned index : positions)
+    at.push_back(llvm::is_contained(found.reduced, index) ? tiles[counted++]
+                                                          : found.readerArgs[other++]);
+  return at;
+}
+
+/// Puts the places of each tile's extremum behind the extrema, its last result, and reads them
+/// where the reader's `tile` is the first one that has the extremum.
+static void attachPlaces(const StoredReduction &found, ComputeOp producer, AddedReduction added,
+                         StringRef name, Value tile) {
+  ReduceOp reduce = found.reduce;
+  OpBuilder body(producer.getYield()), builder(reduce);
+  const Location loc = reduce.getLoc();
+  added.value = arith::IndexCastOp::create(body, loc, reduce.getResult(0).getType(),
+                                           producer.getIndex(found.reduced.front()));
+  producer = addTileReduction(producer, added, name);
+  Value number = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), tile);
+  Value place = LoadOp::create(builder, loc, producer.getResults().back(),
+                               placesOfParts(found, added.positions, number), Value());
+  reduce.getResult(0).replaceAllUsesWith(place);
+}
+
+/// The result of `producer` that is `added` already; null if there is none.
+static Value findPartial(ComputeOp producer, const AddedReduction &added) {
+  for (OpResult result : producer->getResults()) {
+    const unsigned r = result.getResultNumber();
+    std::optional<TileReduction> known = getTileReduction(producer, r);
+    if (!known || known->kind != added.kind || known->isCarried ||
+        producer.getYield().getValues()[r] != added.value ||
+        known->axes.size() != added.reduced.size())
+      continue;
+    if (llvm::all_of(llvm::zip_equal(known->axes, added.reduced, added.sizes), [](auto entry) {
+          auto [axis, index, size] = entry;
+          return axis.index == index && axis.size == size;
+        }))
+      return result;
+  }
+  return {};
+}
+
+/// Puts the terms into the stored result's statement, and what is left into the reduction.
+static void attach(const StoredReduction &found) {
+  ReduceOp reduce = found.reduce;
+  auto producer = found.stored.getDefiningOp<ComputeOp>();
+  const SmallVector<Value> terms = cloneTerms(found, producer);
   // The statement is made anew with each result that it gets.
   const unsigned stored = found.stored.getResultNumber();
   const StringRef storedName = cast<StringAttr>(producer.getNames()[stored]).getValue();
-  SmallVector<Value> terms;
-  for (Value term : reduce.getYield().getValues())
-    terms.push_back(mapping.lookupOrDefault(term));
   const SmallVector<unsigned> positions = producer.getIndicesOf(stored);
   const SmallVector<StringRef> names(found.reduced.size(), "tile");
   OpBuilder builder(reduce);
   const SmallVector<Value> zeros(found.reduced.size(),
                                  arith::ConstantIndexOp::create(builder, reduce.getLoc(), 0));
   for (auto [k, term] : llvm::enumerate(terms)) {
-    const std::string name = (storedName + "_" + stringifyReduceKind(reduce.getKind(k))).str();
+    const ReduceKind kind = reduce.getKind(k);
+    const ReduceKind partial = kind == ReduceKind::ArgMax   ? ReduceKind::Max
+                               : kind == ReduceKind::ArgMin ? ReduceKind::Min
+                                                            : kind;
+    const std::string name = (storedName + "_" + stringifyReduceKind(partial)).str();
     SmallVector<int64_t> tile(gpu::getTiles(producer).getTile());
     const std::optional<unsigned> rows = rowsOfTile(producer, tile);
     SmallVector<int64_t> sizes;
     for (unsigned index : found.reduced)
-      sizes.push_back(index == rows ? std::min(tile[index], rowsOfPart) : tile[index]);
-    producer = addTileReduction(
-        producer, {term, positions, found.reduced, sizes, reduce.getKind(k), Value()}, name);
+      sizes.push_back(index == rows && !isPlace(kind) ? std::min(tile[index], rowsOfPart)
+                                                      : tile[index]);
+    AddedReduction added{term, positions, found.reduced, sizes, partial, Value()};
+    // A place stands behind the extrema that it is of.
+    Value extrema = isPlace(kind) ? Value() : findPartial(producer, added);
+    if (!extrema) {
+      producer = addTileReduction(producer, added, name);
+      extrema = producer.getResults().back();
+    }
+    const unsigned number = cast<OpResult>(extrema).getResultNumber();
+    SmallVector<Value> counts;
+    for (const TileReduction::Axis &axis : getTileReduction(producer, number)->axes)
+      counts.push_back(producer.getExtents()[axis.counter]);
     auto rest = ReduceOp::create(
-        builder, reduce.getLoc(), reduce.getKind(k), names, zeros,
-        producer.getExtents().take_back(names.size()), reduce.getResult(k).getType(),
-        [&](OpBuilder &inner, Location loc, ValueRange indices) {
-          SmallVector<Value> at;
-          size_t other = 0, counted = 0;
-          for (unsigned index : positions)
-            at.push_back(llvm::is_contained(found.reduced, index) ? indices[counted++]
-                                                                  : found.readerArgs[other++]);
-          return LoadOp::create(inner, loc, producer.getResults().back(), at, Value()).getResult();
+        builder, reduce.getLoc(), kind, names, zeros, counts, reduce.getResult(k).getType(),
+        [&](OpBuilder &inner, Location loc, ValueRange tiles) {
+          return LoadOp::create(inner, loc, extrema, placesOfParts(found, positions, tiles),
+                                Value())
+              .getResult();
         });
-    reduce.getResult(k).replaceAllUsesWith(rest.getResult(0));
+    if (!isPlace(kind)) {
+      reduce.getResult(k).replaceAllUsesWith(rest.getResult(0));
+      continue;
+    }
+    added.kind = kind;
+    attachPlaces(found, producer, added, (storedName + "_" + stringifyReduceKind(kind)).str(),
+                 rest.getResult(0));
   }
   reduce->erase();
 }
@@ -150,11 +224,13 @@ private:
     auto schedule = gpu::getTiles(reader);
     if (!schedule)
       return;
-    SmallVector<StoredReduction, 0> attachments;
+    // Extrema that are read by themselves, too, are those of the places, which come first.
+    SmallVector<StoredReduction, 0> attachments, plain;
     for (ReduceOp reduce : reader.getBlock()->getOps<ReduceOp>())
       if (std::optional<StoredReduction> found = matchStoredReduction(reduce);
           found && isTiledProduct(kernel, *found) && readsForReductionsOnly(reader, found->stored))
-        attachments.push_back(*found);
+        (isPlace(reduce.getKind(0)) ? attachments : plain).push_back(*found);
+    llvm::append_range(attachments, plain);
     if (attachments.empty())
       return;
     StatementShape shape = analyzeStatement(kernel, reader);

@@ -55,6 +55,24 @@ TileValue BlockProgram::reduceInTile(TileValue value, const TileReduction::Axis 
   return value;
 }
 
+/// The least of `places`, of a tile, where `value` is the tile's extremum.
+TileValue BlockProgram::findInTile(TileValue value, TileValue places,
+                                   const TileReduction &reduction) {
+  const unsigned id = axisOf.lookup(compute.getIndex(reduction.axes.front().index));
+  Type element = getElementTypeOrSelf(value.value.getType());
+  if (std::optional<TileValue> mask = exactMask(id))
+    value = select(*mask, value, identityOf(reduction.kind, element));
+  unsigned *axis = llvm::find(value.axes, id);
+  const int64_t position = axis - value.axes.begin();
+  Axes rest = value.axes;
+  rest.erase(rest.begin() + position);
+  auto found =
+      gpu::ArgReduceOp::create(at(value.depth), loc, tileType(rest, element),
+                               tileType(rest, getElementTypeOrSelf(places.value.getType())),
+                               value.value, places.value, reduction.kind, position);
+  return {found.getIndex(), rest, value.depth};
+}
+
 /// The axis along which a block has parts of one of its tile's axes.
 unsigned BlockProgram::axisOfParts(const TileReduction::Axis &reduced) {
   const Value counter = compute.getIndex(reduced.counter);
@@ -127,6 +145,11 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
                    identityOf(reduction->kind, getElementTypeOrSelf(store.value.value.getType())));
       llvm::erase(all, id);
     }
+  } else if (reduction && reduction->isPlace()) {
+    TileValue extremum = get(compute.getYield().getValues()[r - 1]);
+    store.value =
+        findInTile(broadcast(extremum, sorted(set), store.depth), store.value, *reduction);
+    all = store.value.axes;
   } else if (reduction) {
     // The last index first: a thread has several values along it.
     for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))

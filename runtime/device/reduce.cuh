@@ -78,17 +78,24 @@ template <int mask, int n> TK_DEVICE void maximum_as_integers(float (&x)[n]) {
 template <int mask, int n, class T, class I>
 TK_DEVICE void find_first(I (&places)[n], const T (&values)[n], const T (&own)[n],
                           const T (&all)[n]) {
+  // Loops of constant lengths: the compiler unrolls them, however many registers there are.
+  constexpr int others = n > 1 ? (2 * greatest_bit(n - 1) - 1) & ~mask : 0;
+  constexpr int groups = 1 << count_bits(others), members = 1 << count_bits(mask);
   TK_UNROLL
-  for (int first = 0; first < n; ++first) {
-    if (first & mask)
+  for (int group = 0; group < groups; ++group) {
+    const int first = spread_over(others, group);
+    if (first >= n)
       continue;
     I place = (I)(~0ull >> (65 - 8 * sizeof(I)));
     const bool is_nan = all[first] != all[first];
-    if (is_nan || own[first] == all[first]) // few threads
+    if (is_nan || own[first] == all[first]) { // few threads
       TK_UNROLL
-    for (int r = first; r < n; ++r)
-      if ((r & ~mask) == first && (is_nan ? values[r] != values[r] : values[r] == all[first]))
-        place = Minimum::apply(place, places[r]);
+      for (int k = 0; k < members; ++k) {
+        const int r = first | spread_over(mask, k);
+        if (r < n && (is_nan ? values[r] != values[r] : values[r] == all[first]))
+          place = Minimum::apply(place, places[r]);
+      }
+    }
     places[first] = place;
   }
 }
