@@ -234,6 +234,8 @@ static const PassRow loopRows[] = {
 static const PatternRow loadPatterns[] = {
     {"copies", "tk-pipeline-copies", "", "",
      "Asynchronous copies of the next tile run under this tile's work."},
+    {"converted-operands", "tk-fetch-operands", "", "",
+     "Operands that threads convert have no other copies in flight beside theirs."},
     {"short-loops", "tk-unroll-loops", "", "", "Several small loads of a loop are in flight."},
 };
 

@@ -11,6 +11,8 @@
 //    warpgroups use independently is live throughout. A buffer that TMA fills is live from the
 //    start: the thread that issues the loads waits for no other thread, and does not order earlier
 //    accesses to the same bytes.
+//    In a block of one warp, for which a barrier costs little, a buffer that each iteration of a
+//    loop stores before it reads is live between these alone.
 // 4. The largest buffer is placed first, at the lowest offset that no buffer takes which is live at
 //    the same time. Results that lie in pipeline stages get the offset of these stages.
 // 5. Thread-private staging follows after all buffers, then the mbarriers.
@@ -109,6 +111,27 @@ static Operation *waitBehind(Operation *op) {
   return nullptr;
 }
 
+/// Does each iteration of a loop store all of `alloc` before it reads it, and does nothing else use
+/// it?
+static bool isStoredInIteration(AllocSharedOp alloc) {
+  LocalStoreOp first;
+  Block *block = nullptr;
+  for (Operation *user : alloc->getUsers()) {
+    if (!isa<LocalStoreOp, LocalLoadOp>(user) || (block && user->getBlock() != block))
+      return false;
+    block = user->getBlock();
+    if (auto store = dyn_cast<LocalStoreOp>(user);
+        store && (!first || store->isBeforeInBlock(first)))
+      first = store;
+  }
+  if (!first || !isa<scf::ForOp>(block->getParentOp()) ||
+      cast<RankedTensorType>(first.getValue().getType()).getShape() != alloc.getType().getShape())
+    return false;
+  return llvm::all_of(alloc->getUsers(), [&](Operation *user) {
+    return user == first || first->isBeforeInBlock(user);
+  });
+}
+
 static SmallVector<Buffer> findBuffers(FuncOp function) {
   DenseMap<Operation *, std::pair<int64_t, int64_t>> spans;
   int64_t clock = 0;
@@ -121,12 +144,13 @@ static SmallVector<Buffer> findBuffers(FuncOp function) {
   SmallVector<Buffer> buffers;
   function.walk([&](AllocSharedOp alloc) {
     Buffer buffer{alloc, int64_t(buffers.size()), alloc.getType().getSizeInBytes(), clock, 0, 0};
+    const bool isInIteration = function.getBlockWarps() == 1 && isStoredInIteration(alloc);
     SmallVector<Operation *> users(alloc->getUsers());
     while (!users.empty()) {
       Operation *user = users.pop_back_val();
       if (isa<StageOp>(user))
         llvm::append_range(users, user->getUsers());
-      auto [first, last] = spans[outermostLoop(user)];
+      auto [first, last] = spans[isInIteration ? user : outermostLoop(user)];
       auto store = dyn_cast<BulkStoreOp>(user);
       if (store && store.getWarpgroupAxis())
         first = 0, last = clock;

@@ -45,13 +45,29 @@ static SmallVector<Value> loadFor(ArrayRef<gpu::LoadOp> loads, const LoopSlice &
   });
 }
 
-scf::ForOp tk::carryScalarLoads(scf::ForOp loop) {
+/// The registers for a thread's elements of what `load` brings.
+static int64_t registersOf(gpu::LoadOp load) {
+  if (!isTile(load.getResult()))
+    return 1;
+  gpu::LayoutAttr layout = gpu::getLayout(load.getType());
+  const int64_t bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
+  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32)
+                : std::numeric_limits<int64_t>::max();
+}
+
+scf::ForOp tk::carryScalarLoads(scf::ForOp loop) { return carryLoads(loop, 0); }
+
+scf::ForOp tk::carryLoads(scf::ForOp loop, int64_t registers) {
   LoopSlice slice(loop);
   SmallVector<gpu::LoadOp> loads;
-  for (auto load : loop.getBody()->getOps<gpu::LoadOp>())
-    if (load.getType().isIntOrFloat() &&
-        llvm::all_of(load->getOperands(), [&](Value operand) { return slice.add(operand); }))
-      loads.push_back(load);
+  for (auto load : loop.getBody()->getOps<gpu::LoadOp>()) {
+    const bool isSingle = load.getType().isIntOrFloat();
+    if ((!isSingle && registersOf(load) > registers) ||
+        !llvm::all_of(load->getOperands(), [&](Value operand) { return slice.add(operand); }))
+      continue;
+    registers -= isSingle ? 0 : registersOf(load);
+    loads.push_back(load);
+  }
   if (loads.empty())
     return loop;
 

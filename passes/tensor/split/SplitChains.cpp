@@ -12,8 +12,9 @@
 //      exponentials.
 // 2. Choose the length of a part. All multiprocessors together get about 8 parts each, or 11 if a
 //    warp computes a part. A part is a multiple of 128 elements long. It has at least 256 elements,
-//    and about 64 for each row, so that its state is small beside its operands. `split j = n` in a
-//    schedule block sets the number of parts instead.
+//    and about 64 for each row, so that its state is small beside its operands. If a warp has a
+//    tile of 16 rows, another length is taken where fewer blocks are left for a last round
+//    (StreamCost.h). `split j = n` in a schedule block sets the number of parts instead.
 // 3. Cut the outermost range that is known at the launch. If a mask or a length makes a row's range
 //    shorter, the row's last parts are empty. If sizes are known only at the launch, a contraction
 //    without rows is cut by a formula in the launch plan (ChainParts.cpp).
@@ -39,6 +40,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/StreamCost.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/numerics/ApproximateExps.h"
 #include "passes/plan/ScheduleBlock.h"
@@ -70,6 +72,14 @@ static constexpr int64_t partsWanted = 8;
 static constexpr int64_t partsOfWarpWanted = 11;
 /// What parts are a multiple of: tiles.
 static constexpr int64_t partUnit = 128;
+/// Rows of a warp's tile, and terms of a step, whose keys and values lie in shared memory. A thread
+/// has up to 255 registers.
+static constexpr int64_t rowsOfWarpTile = 16, termsOfStep = 64, registersOfWarpTile = 255;
+/// Each row's state has about as many bytes as so many terms of 8 or 16 bits.
+static constexpr double termsOfState = 2;
+/// Another length of parts takes less than this share of the time of the usual one, or is not
+/// taken: the number of blocks that run at a time is an estimate.
+static constexpr double mostTimeOfOtherLength = 0.95;
 /// The least terms of a part, and for each row: its state is then a few percent of its factors.
 static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
 
@@ -101,6 +111,12 @@ public:
 private:
   std::optional<Split> choose(gpu::TargetAttr target);
   int64_t countTilesOfRows(gpu::TargetAttr target, int64_t rows);
+  struct Streamed {
+    int64_t read = 0, staged = 0; ///< bytes of a term, in memory and in shared memory
+    int64_t converted = 0;        ///< of the larger converted operand, in shared memory
+  };
+  std::optional<Streamed> countStreamed();
+  int64_t avoidShortRound(gpu::TargetAttr target, int64_t rows, int64_t batch, int64_t length);
   void setRange();
   SmallVector<Value> extentsOfBatch();
   bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
@@ -181,6 +197,75 @@ int64_t ChainSplit::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
   return areDivided ? std::max<int64_t>(llvm::divideCeil(rows, rowsOfWarpgroup), 1) : 1;
 }
 
+/// How many bytes a block reads for each term, and has of it in shared memory: two stages, or one
+/// as it is read beside a converted one that operands share. Nothing if extents are not known, or
+/// if an operand does not go to the matrix unit.
+std::optional<ChainSplit::Streamed> ChainSplit::countStreamed() {
+  constexpr int64_t most = int64_t(1) << 20;
+  Streamed streamed;
+  bool isKnown = true;
+  reduce.walk([&](LoadOp load) {
+    int64_t elements = 1;
+    bool isStreamed = false;
+    llvm::SmallPtrSet<Value, 4> indices;
+    for (Value place : load.getIndices())
+      for (BlockArgument index : getIterationIndices(place))
+        if (indices.insert(index).second) {
+          isStreamed |= index == reduce.getIndex(0);
+          auto inner = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
+          Value extent;
+          if (inner && inner != reduce)
+            extent = inner.getUpper()[index.getArgNumber()];
+          else if (index.getOwner() == compute.getBlock() &&
+                   !llvm::is_contained(chain.batch, index.getArgNumber()) &&
+                   chain.grouped != index.getArgNumber())
+            extent = compute.getExtents()[index.getArgNumber()];
+          if (extent)
+            elements = std::min(most, elements * getSizeFact(kernel, extent).upper.value_or(most));
+        }
+    const int64_t bits = load.getType().getIntOrFloatBitWidth();
+    if (!isStreamed)
+      return;
+    isKnown &= elements < most && (bits <= 16 || elements == 1);
+    streamed.read += elements * bits / 8;
+    const int64_t ofHalves = elements * 2;
+    streamed.staged += bits <= 8 ? elements : 2 * elements * bits / 8;
+    streamed.converted = std::max(streamed.converted, bits <= 8 ? ofHalves : 0);
+  });
+  return isKnown ? std::optional(streamed) : std::nullopt;
+}
+
+/// The length of parts that takes the least time, if that is much less than with `length`.
+int64_t ChainSplit::avoidShortRound(gpu::TargetAttr target, int64_t rows, int64_t batch,
+                                    int64_t length) {
+  std::optional<Streamed> streamed = countStreamed();
+  const int64_t end = *getSizeFact(kernel, upper).upper;
+  if (!streamed || streamed->read == 0 || end <= length)
+    return length;
+  const int64_t numerators = rowsOfWarpTile * termsOfStep * 2;
+  const int64_t shared =
+      termsOfStep * (streamed->staged + streamed->converted) + numerators + sharedOfSystem;
+  const int64_t atOnce = std::min((target.getShared() + sharedOfSystem) / shared,
+                                  registersOfProcessor / (registersOfWarpTile * lanesOfWarp));
+  auto timeOf = [&](int64_t terms) {
+    cost::StreamWork work;
+    work.blocks = batch * llvm::divideCeil(end, terms);
+    work.places = std::max<int64_t>(atOnce, 1) * target.getProcessors();
+    work.terms = terms;
+    work.allTerms = static_cast<double>(batch) * static_cast<double>(end);
+    work.bytesOfTerm = static_cast<double>(streamed->read);
+    work.bytesOfState = termsOfState * static_cast<double>(streamed->read * rows);
+    return cost::timeOfStream(work);
+  };
+  int64_t best = length;
+  const auto least = static_cast<int64_t>(llvm::alignTo(length / 2, partUnit));
+  for (int64_t other = std::max(leastTerms, least); other <= std::min(length + length / 2, end);
+       other += partUnit)
+    if (timeOf(other) < timeOf(best))
+      best = other;
+  return timeOf(best) < mostTimeOfOtherLength * timeOf(length) ? best : length;
+}
+
 std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   if (isOfElements())
     return splitCarried(reduce, compute);
@@ -200,7 +285,10 @@ std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   // Rows that a table names are boxes only in parts, whose rows are gathered in groups.
   if (tiles > 1 && readsByTable(reduce))
     length = std::min(length, std::max<int64_t>(llvm::divideCeil(*end, 2), leastTerms));
-  return Split{static_cast<int64_t>(llvm::alignTo(length, partUnit))};
+  length = static_cast<int64_t>(llvm::alignTo(length, partUnit));
+  if (*rows > 1 && *rows <= rowsOfWarpTile && !chain.lacksRows(kernel, compute))
+    length = avoidShortRound(target, *rows, *batch, length);
+  return Split{length};
 }
 
 std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
