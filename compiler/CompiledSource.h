@@ -72,7 +72,8 @@ public:
                                  std::span<const std::optional<int64_t>> dims) override;
 
   Expected<detail::ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes,
-                                        std::span<const int64_t> dims) override;
+                                        std::span<const int64_t> dims,
+                                        const std::string &network) override;
   /// What a pass derived or declined.
   struct Remark {
     std::string file;     ///< as the program names it; empty without a place
@@ -88,9 +89,11 @@ public:
     std::string text;            ///< the kernel with its collectives
     std::vector<Remark> remarks; ///< why each collective is there
   };
-  /// `dims` are sizes for which the placement is to be the best; empty: not known.
+  /// `dims` are sizes for which the placement is to be the best; empty: not known. `network`: see
+  /// MeshOptions.
   Expected<Placement> placeOn(size_t kernel, std::span<const MeshAxis> axes,
-                              std::span<const int64_t> dims = {}) const;
+                              std::span<const int64_t> dims = {},
+                              const std::string &network = {}) const;
 
   /// What the passes derived and what they declined, in the order in which they ran; then the
   /// plans.

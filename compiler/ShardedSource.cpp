@@ -48,7 +48,8 @@ static Status setSizes(KernelOp kernel, std::span<const MeshAxis> axes) {
 
 Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
                                                             std::span<const MeshAxis> axes,
-                                                            std::span<const int64_t> dims) const {
+                                                            std::span<const int64_t> dims,
+                                                            const std::string &network) const {
   std::shared_ptr<CompiledSource> source(new CompiledSource());
   source->options = options;
   source->driver = driver;
@@ -65,11 +66,11 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
   if (!dims.empty())
     op->setAttr(meshDimsAttr,
                 Builder(op.getContext()).getDenseI64ArrayAttr({dims.data(), dims.size()}));
-  if (!dims.empty())
-    op->setAttr(meshDimsAttr,
-                Builder(op.getContext()).getDenseI64ArrayAttr({dims.data(), dims.size()}));
+  if (!network.empty())
+    op->setAttr(networkAttr, StringAttr::get(op.getContext(), network));
   KernelOp placed = placeCollectives(op);
-  if (!placed || failed(splitAtCollectives(placed)) || failed(verify(*source->module)))
+  if (!placed || failed(splitAtCollectives(placed)) || failed(overlapCollectives(placed)) ||
+      failed(verify(*source->module)))
     return Error(ErrorCode::compile_failed,
                  "kernel '" + kernelNames[kernel] +
                      "' cannot be placed on the mesh: " + collect.text());
@@ -94,8 +95,9 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
 }
 
 Expected<detail::ShardedKernel> CompiledSource::shard(size_t kernel, std::span<const MeshAxis> axes,
-                                                      std::span<const int64_t> dims) {
-  Expected<Placement> placement = placeOn(kernel, axes, dims);
+                                                      std::span<const int64_t> dims,
+                                                      const std::string &network) {
+  Expected<Placement> placement = placeOn(kernel, axes, dims, network);
   if (!placement)
     return placement.error();
   return detail::ShardedKernel{std::move(placement->locals), std::move(placement->plan)};

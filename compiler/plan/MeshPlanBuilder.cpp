@@ -30,7 +30,10 @@ private:
   uint32_t addTensor(Value value, MeshTensor tensor);
   uint32_t tensorFor(Value value, StringRef name);
   void addLaunch(LaunchOp launch);
+  void addBlocks(LaunchOp launch, MeshStep &step);
   void addCollective(Operation *op);
+  static Operation *collectiveOf(LaunchOp launch);
+  static LaunchOp launchByRows(Operation *collective);
   MeshScalar scalarOf(Value value);
   std::vector<std::string> axesOf(unsigned number, int64_t rank);
   uint32_t axisOf(StringRef name) const;
@@ -142,7 +145,32 @@ void MeshPlanBuilder::addLaunch(LaunchOp launch) {
   auto names = launch->getAttrOfType<ArrayAttr>(launchNamesAttr);
   for (auto [name, result] : llvm::zip(names, launch.getResults()))
     step.outputs.push_back(tensorFor(result, cast<StringAttr>(name).getValue()));
+  if (launch.getByRows())
+    addBlocks(launch, step);
   plan.steps.push_back(std::move(step));
+}
+
+/// Makes a launch by rows one step with the collective that it takes its blocks from, or gives them
+/// to.
+void MeshPlanBuilder::addBlocks(LaunchOp launch, MeshStep &step) {
+  step.axis = axisOf(*launch.getByRows());
+  for (auto [i, operand] : llvm::enumerate(launch.getOperands_()))
+    if (isa<RankedTensorType>(operand.getType()))
+      step.sliced_inputs.push_back(
+          llvm::is_contained(launch.getSlicedOperands(), static_cast<int64_t>(i)));
+  for (unsigned r = 0; r < launch.getNumResults(); ++r)
+    step.sliced_outputs.push_back(
+        llvm::is_contained(launch.getSlicedResults(), static_cast<int64_t>(r)));
+  Operation *collective = collectiveOf(launch);
+  failed |= !collective;
+  if (auto gather = dyn_cast_or_null<AllGatherOp>(collective)) {
+    step.kind = MeshStep::Kind::gather_launch;
+    step.from = tensors.lookup(gather.getTensor()), step.to = tensors.lookup(gather.getResult());
+  } else if (auto exchange = dyn_cast_or_null<ExchangeOp>(collective)) {
+    step.kind = MeshStep::Kind::launch_exchange;
+    step.from = tensors.lookup(exchange.getTensor());
+    step.to = tensorFor(exchange.getResult(), plan.tensors[step.from].name);
+  }
 }
 
 MeshCombine combineOf(ReduceKind kind) {
@@ -164,6 +192,11 @@ MeshCombine combineOf(ReduceKind kind) {
 
 void MeshPlanBuilder::addCollective(Operation *op) {
   MeshStep step;
+  if (launchByRows(op)) { // is a part of the launch's step
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      tensorFor(gather.getResult(), plan.tensors[tensors.lookup(gather.getTensor())].name);
+    return;
+  }
   if (auto gather = dyn_cast<AllGatherOp>(op)) {
     step.kind = MeshStep::Kind::all_gather;
     step.axis = axisOf(gather.getAxis()), step.dim = gather.getDim();
@@ -174,6 +207,12 @@ void MeshPlanBuilder::addCollective(Operation *op) {
     step.kind = MeshStep::Kind::reduce_scatter;
     step.axis = axisOf(scatter.getAxis()), step.combine = combineOf(scatter.getKind());
     step.dim = scatter.getDim();
+  } else if (auto rows = dyn_cast<ExchangeOp>(op)) {
+    step.kind = MeshStep::Kind::exchange;
+    step.axis = axisOf(rows.getAxis());
+    if (rows.getSent())
+      step.sent = tensors.lookup(rows.getSent()),
+      step.received = tensors.lookup(rows.getReceived());
   } else {
     auto exchange = cast<AllToAllOp>(op);
     step.kind = MeshStep::Kind::all_to_all;
@@ -183,6 +222,31 @@ void MeshPlanBuilder::addCollective(Operation *op) {
   step.from = tensors.lookup(op->getOperand(0));
   step.to = tensorFor(op->getResult(0), plan.tensors[step.from].name);
   plan.steps.push_back(std::move(step));
+}
+
+/// The collective that gives a launch by rows its blocks, or takes them.
+Operation *MeshPlanBuilder::collectiveOf(LaunchOp launch) {
+  for (int64_t operand : launch.getSlicedOperands())
+    if (auto gather = launch.getOperands_()[operand].getDefiningOp<AllGatherOp>();
+        gather && gather.getDim() == 0 && gather.getAxis() == *launch.getByRows() &&
+        gather->hasOneUse())
+      return gather;
+  for (Value result : launch.getResults())
+    for (Operation *user : result.getUsers())
+      if (auto exchange = dyn_cast<ExchangeOp>(user);
+          exchange && exchange.getAxis() == *launch.getByRows() && !exchange.getSent())
+        return exchange;
+  return nullptr;
+}
+
+/// The launch by rows of whose step a collective is a part, or null.
+LaunchOp MeshPlanBuilder::launchByRows(Operation *collective) {
+  LaunchOp launch;
+  if (auto gather = dyn_cast<AllGatherOp>(collective); gather && gather->hasOneUse())
+    launch = dyn_cast<LaunchOp>(*gather->user_begin());
+  else if (auto exchange = dyn_cast<ExchangeOp>(collective))
+    launch = exchange.getTensor().getDefiningOp<LaunchOp>();
+  return launch && launch.getByRows() && collectiveOf(launch) == collective ? launch : LaunchOp();
 }
 
 /// Values that are returned, but were not made where they are to be.
@@ -228,7 +292,7 @@ std::optional<MeshPlan> MeshPlanBuilder::run() {
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front())) {
     if (auto launch = dyn_cast<LaunchOp>(op))
       addLaunch(launch);
-    else if (isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp>(op))
+    else if (isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, ExchangeOp>(op))
       addCollective(&op);
     else if (auto check = dyn_cast<AssumeOp>(op); check && check->hasAttr(dividesAttr))
       plan.checks.push_back({Check::Kind::constraint, exprOf(check.getCondition()),

@@ -22,7 +22,7 @@ struct BuildOptions {
   std::string output;
   bool explain = false;
   bool general = false; ///< assume nothing of sizes that are not given
-  std::string mesh;     ///< AXIS=RANKS,…; empty: one rank
+  MeshChoice mesh;
   BundleOptions bundle;
 };
 
@@ -89,15 +89,12 @@ std::string pathOf(const BuildOptions &options, const std::string &kernel, bool 
 int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
                 const BuildOptions &options) {
   const bool json = options.source.json, onlyExplain = options.explain && options.emit.empty();
-  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
-  if (!axes)
-    return report(axes.error(), json);
   const Signature &signature = chosen.source->signatures()[chosen.kernel];
   Expected<std::vector<int64_t>> dims = knownDims(options.source, signature);
   if (!dims)
     return report(dims.error(), json);
   if (options.explain) {
-    auto remarks = meshRemarks(*chosen.source, chosen.kernel, *axes, *dims, target);
+    auto remarks = meshRemarks(*chosen.source, chosen.kernel, options.mesh, *dims, target);
     if (!remarks)
       return report(remarks.error(), json);
     (onlyExplain ? std::cout : std::cerr) << CompiledSource::textOf(*remarks);
@@ -109,7 +106,7 @@ int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
                         "a kernel on a mesh has several cubins: name another stage with --emit"),
                   json);
   Expected<std::string> text =
-      meshStage(*chosen.source, chosen.kernel, *axes, *dims, options.emit, target);
+      meshStage(*chosen.source, chosen.kernel, options.mesh, *dims, options.emit, target);
   if (!text)
     return report(text.error(), json);
   Status written = writeFile(pathOf(options, signature.name, false), *text);
@@ -124,7 +121,7 @@ int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &o
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
-  if (!options.mesh.empty())
+  if (options.mesh.isGiven())
     return buildOnMesh(chosen, *target, options);
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
@@ -253,8 +250,7 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
-  command->add_option("--mesh", options->mesh,
-                      "AXIS=RANKS,…: the kernel on a mesh, with its collectives and local kernels");
+  options->mesh.addTo(*command, "the kernel on a mesh, with its collectives and local kernels");
   command->add_flag("--no-lines", options->source.noLines, "Leave #line out of the CUDA text");
   options->source.addScalarsTo(*command);
   command->add_option(

@@ -31,7 +31,7 @@ using Remark = CompiledSource::Remark;
 
 struct ExplainOptions {
   SourceOptions source;
-  std::string mesh; ///< AXIS=RANKS,…; empty: one rank
+  MeshChoice mesh;
   unsigned line = 0;
   bool general = false;
 };
@@ -96,13 +96,10 @@ void printJson(llvm::ArrayRef<Remark> remarks) {
 Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
                                             const CompiledSource &source, size_t kernel,
                                             const std::string &target) {
-  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
-  if (!axes)
-    return axes.error();
   Expected<std::vector<int64_t>> dims = knownDims(options.source, source.signatures()[kernel]);
   if (!dims)
     return dims.error();
-  return meshRemarks(source, kernel, *axes, *dims, target);
+  return meshRemarks(source, kernel, options.mesh, *dims, target);
 }
 
 int explain(ExplainOptions &options) {
@@ -126,8 +123,8 @@ int explain(ExplainOptions &options) {
   if (!given)
     return report(given.error(), json);
   decideConditions(*source, kernel, *target, *given, *facts);
-  auto remarks = options.mesh.empty() ? source->remarks(kernel, *target, *facts)
-                                      : remarksOnMesh(options, *source, kernel, *target);
+  auto remarks = !options.mesh.isGiven() ? source->remarks(kernel, *target, *facts)
+                                         : remarksOnMesh(options, *source, kernel, *target);
   if (!remarks)
     return report(remarks.error(), json);
   std::vector<Remark> ordered = inOrderOfSource(std::move(*remarks), options.line);
@@ -150,8 +147,7 @@ void addExplain(CLI::App &app, int &status) {
   options->source.addTo(*command);
   options->source.addScalarsTo(*command);
   command->add_option("--line", options->line, "Only what is said of this line");
-  command->add_option("--mesh", options->mesh,
-                      "AXIS=RANKS,…: of the kernel on a mesh, why each collective is there");
+  options->mesh.addTo(*command, "of the kernel on a mesh, why each collective is there");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = explain(*options); });
 }

@@ -1,5 +1,6 @@
 //===- InspectCommand.cpp - tkc inspect: what the compiled code uses ------===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/MeshCost.h"
 
 #include "compiler/CudaBackend.h"
 #include "compiler/InspectReport.h"
@@ -23,6 +24,7 @@ struct InspectOptions {
   bool sass = false;
   bool cost = false;    ///< compile no code: print what the launches cost
   bool general = false; ///< assume nothing of sizes that are not given
+  MeshChoice mesh;
 };
 
 std::string tripleText(const uint32_t (&values)[3]) {
@@ -154,6 +156,7 @@ std::string idleOptions(const InspectOptions &options, bool isBundle) {
   add(options.sass, "--sass");
   add(options.cost, "--cost");
   add(options.general, "--general");
+  add(options.mesh.isGiven(), "--mesh");
   if (isBundle) {
     add(!options.source.target.empty(), "--target");
     add(!options.source.dims.empty(), "--dim");
@@ -229,6 +232,27 @@ int inspectCpu(CompiledSource &source, size_t kernel, const GivenVariables &give
   return Done;
 }
 
+/// --mesh: the launches and collectives of one rank.
+int inspectOnMesh(CompiledSource &source, size_t kernel, const std::string &target,
+                  const InspectOptions &options) {
+  const bool json = options.source.json;
+  if (options.sass || options.general)
+    return refuseIdle(options.sass ? "--sass" : "--general", "goes without --mesh");
+  auto given = options.source.givenVariables(source.signatures()[kernel]);
+  if (!given)
+    return report(given.error(), json);
+  Expected<MeshCost> cost = costOnMesh(source, kernel, target, options.mesh, *given);
+  if (!cost)
+    return report(cost.error(), json);
+  std::string text;
+  if (json)
+    llvm::raw_string_ostream(text) << jsonOf(*cost) << "\n";
+  else
+    text = textOf(*cost);
+  std::fputs(text.c_str(), stdout);
+  return Done;
+}
+
 int inspect(InspectOptions &options) {
   bool json = options.source.json;
   if (llvm::StringRef(options.source.file).ends_with(".tkb"))
@@ -246,6 +270,8 @@ int inspect(InspectOptions &options) {
     return report(target.error(), json);
   if (Status met = options.source.checkGiven(signature); !met)
     return report(met.error(), json);
+  if (options.mesh.isGiven() && *target != "cpu")
+    return inspectOnMesh(*source, kernel, *target, options);
   if (*target == "cpu") {
     if (std::string idle = idleOptions(options, /*isBundle=*/false); !idle.empty())
       return refuseIdle(idle, "would have no effect: target 'cpu' has no GPU code");
@@ -302,6 +328,8 @@ void addInspect(CLI::App &app, int &status) {
                  "Print the predicted times alone; compiles no code, and needs all dimensions")
       ->excludes("--sass");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
+  options->mesh.addTo(*command, "on one rank of a mesh, the predicted time of each launch and "
+                                "collective; needs all dimensions");
   command->callback([options, &status] { status = inspect(*options); });
 }
 

@@ -12,24 +12,6 @@
 
 namespace tk::tkc {
 
-Expected<std::vector<MeshAxis>> parseMesh(const std::string &text) {
-  std::vector<MeshAxis> axes;
-  llvm::StringRef rest(text);
-  while (!rest.empty()) {
-    auto [item, behind] = rest.split(',');
-    rest = behind;
-    auto [name, size] = item.split('=');
-    MeshAxis axis{name.trim().str(), 0};
-    if (axis.name.empty() || size.getAsInteger(10, axis.size) || axis.size < 1)
-      return Error(ErrorCode::invalid_argument,
-                   "expected --mesh AXIS=RANKS,…, got '" + item.str() + "'");
-    axes.push_back(std::move(axis));
-  }
-  if (axes.empty())
-    return Error(ErrorCode::invalid_argument, "expected --mesh AXIS=RANKS,…, got nothing");
-  return axes;
-}
-
 namespace {
 
 std::vector<int64_t> positionsOf(const Mesh &mesh) {
@@ -156,8 +138,11 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
     result.target = resolve_target(options.target).value();
     CompileOptions compile;
     compile.target = result.target;
+    tk::MeshOptions meshOptions;
+    meshOptions.network = options.network;
     auto impl = std::make_shared<detail::KernelImpl>(source, kernel, result.target, compile);
-    Runner runner(detail::KernelAccess::make(impl), arguments, Mesh::threads(options.axes));
+    Runner runner(detail::KernelAccess::make(impl), arguments,
+                  Mesh::threads(options.axes, meshOptions));
     for (unsigned launch = 0; launch < options.launches; ++launch) {
       if (Status launched = runner.launch(launch % 2 == 0 ? 0xFF : 0x7B); !launched)
         throw launched.error();
@@ -178,10 +163,22 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
   return detail::capture(run);
 }
 
-Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
-                                const std::vector<MeshAxis> &axes, std::span<const int64_t> dims,
-                                const std::string &stage, const std::string &target) {
-  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes, dims);
+static Expected<CompiledSource::Placement> placeOn(const CompiledSource &source, size_t kernel,
+                                                   const MeshChoice &mesh,
+                                                   std::span<const int64_t> dims) {
+  Expected<std::vector<MeshAxis>> axes = mesh.axes();
+  if (!axes)
+    return axes.error();
+  Expected<std::string> network = mesh.description();
+  if (!network)
+    return network.error();
+  return source.placeOn(kernel, *axes, dims, *network);
+}
+
+Expected<std::string> meshStage(const CompiledSource &source, size_t kernel, const MeshChoice &mesh,
+                                std::span<const int64_t> dims, const std::string &stage,
+                                const std::string &target) {
+  Expected<CompiledSource::Placement> placed = placeOn(source, kernel, mesh, dims);
   if (!placed)
     return placed.error();
   if (stage == "plan")
@@ -199,10 +196,11 @@ Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
   return text;
 }
 
-Expected<std::vector<CompiledSource::Remark>>
-meshRemarks(const CompiledSource &source, size_t kernel, const std::vector<MeshAxis> &axes,
-            std::span<const int64_t> dims, const std::string &target) {
-  Expected<CompiledSource::Placement> placed = source.placeOn(kernel, axes, dims);
+Expected<std::vector<CompiledSource::Remark>> meshRemarks(const CompiledSource &source,
+                                                          size_t kernel, const MeshChoice &mesh,
+                                                          std::span<const int64_t> dims,
+                                                          const std::string &target) {
+  Expected<CompiledSource::Placement> placed = placeOn(source, kernel, mesh, dims);
   if (!placed)
     return placed.error();
   std::vector<CompiledSource::Remark> remarks = std::move(placed->remarks);
@@ -239,7 +237,7 @@ void printMeshRun(const MeshRun &run, const Signature &signature, const MeshRunO
   const size_t collectives = run.plan.num_collectives();
   size_t launches = 0;
   for (const MeshStep &step : run.plan.steps)
-    launches += step.kind == MeshStep::Kind::launch ? 1 : 0;
+    launches += step.launches() ? 1 : 0;
   if (json) {
     std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"mesh\":\"%s\",\"kernels\":%zu,"
                 "\"collectives\":%zu,\"ok\":%s}\n",

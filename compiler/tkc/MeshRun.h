@@ -3,16 +3,13 @@
 #define TK_COMPILER_TKC_MESHRUN_H
 
 #include "compiler/tkc/Check.h"
-#include "compiler/tkc/Commands.h"
+#include "compiler/tkc/MeshChoice.h"
 #include "tk/mesh.h"
 
 #include <string>
 #include <vector>
 
 namespace tk::tkc {
-
-/// "dp=2,tp=4" as axes.
-Expected<std::vector<MeshAxis>> parseMesh(const std::string &text);
 
 /// A kernel that ran on every rank of a mesh, each a thread of this process.
 struct MeshRun {
@@ -24,6 +21,7 @@ struct MeshRun {
 struct MeshRunOptions {
   std::string target;
   std::vector<MeshAxis> axes;
+  std::string network; ///< see tk::MeshOptions
   bool check = false;
   int64_t checkElements = 1 << 14;
   unsigned launches = 1;
@@ -36,13 +34,14 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
 
 /// A stage of a kernel on a mesh: the kernel with its collectives, and its local kernels. "plan" is
 /// what each rank runs. `dims` are the sizes; empty: not known.
-Expected<std::string> meshStage(const CompiledSource &source, size_t kernel,
-                                const std::vector<MeshAxis> &axes, std::span<const int64_t> dims,
-                                const std::string &stage, const std::string &target);
+Expected<std::string> meshStage(const CompiledSource &source, size_t kernel, const MeshChoice &mesh,
+                                std::span<const int64_t> dims, const std::string &stage,
+                                const std::string &target);
 /// Why each collective is there, and what the passes derived of the local kernels.
-Expected<std::vector<CompiledSource::Remark>>
-meshRemarks(const CompiledSource &source, size_t kernel, const std::vector<MeshAxis> &axes,
-            std::span<const int64_t> dims, const std::string &target);
+Expected<std::vector<CompiledSource::Remark>> meshRemarks(const CompiledSource &source,
+                                                          size_t kernel, const MeshChoice &mesh,
+                                                          std::span<const int64_t> dims,
+                                                          const std::string &target);
 /// The sizes that a command line gives, in the order of the signature; empty if one is missing.
 Expected<std::vector<int64_t>> knownDims(const SourceOptions &options, const Signature &signature);
 

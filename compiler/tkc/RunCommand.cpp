@@ -31,7 +31,7 @@ struct RunOptions {
   bool explain = false;
   bool validatePasses = false;
   std::vector<std::string> show, targets;
-  std::string mesh;
+  MeshChoice mesh;
   int64_t checkElements = 1 << 14;
   std::optional<unsigned> launches;
 };
@@ -151,10 +151,17 @@ int runRanks(const RunOptions &options, const ChosenKernel &chosen, const RunArg
     return report(Error(ErrorCode::invalid_argument,
                         "--mesh goes with --check, --launches, --explain, --in and --out alone"),
                   json);
-  Expected<std::vector<MeshAxis>> axes = parseMesh(options.mesh);
+  Expected<std::vector<MeshAxis>> axes = options.mesh.axes();
   if (!axes)
     return report(axes.error(), json);
-  MeshRunOptions mesh{options.source.target, *axes, options.check, options.checkElements,
+  Expected<std::string> network = options.mesh.description();
+  if (!network)
+    return report(network.error(), json);
+  MeshRunOptions mesh{options.source.target,
+                      *axes,
+                      *network,
+                      options.check,
+                      options.checkElements,
                       std::max(options.check ? 2u : 1u, options.launches.value_or(1))};
   Expected<MeshRun> ran = runOnMesh(chosen.source, chosen.kernel, inputs, mesh);
   if (!ran)
@@ -187,7 +194,7 @@ int run(RunOptions &options) {
   Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
   if (!inputs)
     return report(inputs.error(), json);
-  if (!options.mesh.empty())
+  if (options.mesh.isGiven())
     return runRanks(options, *chosen, *inputs);
   if (!options.targets.empty())
     return runDiff(options, *chosen, *inputs);
@@ -307,8 +314,7 @@ void addRun(CLI::App &app, int &status) {
           "--plan-dim", options->source.planDims,
           "NAME=INT: plan the code for this size, and run it at the sizes of the arguments")
       ->allow_extra_args(false);
-  command->add_option("--mesh", options->mesh,
-                      "AXIS=RANKS,…: run on a mesh, whose ranks are threads (targets cpu and emu)");
+  options->mesh.addTo(*command, "run on a mesh, whose ranks are threads (targets cpu and emu)");
   auto *validate =
       command->add_flag("--validate-passes", options->validatePasses,
                         "Compute the kernel after every pass, by the reference interpreter or by "

@@ -1,5 +1,6 @@
 //===- ViewCommand.cpp - tkc view: the compilation of a kernel on one page ===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/MeshCost.h"
 #include "compiler/tkc/Profile.h"
 #include "compiler/tkc/Progress.h"
 #include "compiler/tkc/ViewChoices.h"
@@ -25,6 +26,7 @@ struct ViewOptions {
   std::string profileFrom; ///< a document whose profile is taken
   std::string stalls;      ///< a report of Nsight Compute
   std::vector<std::string> inputs;
+  MeshChoice mesh;
 };
 
 Expected<llvm::json::Value> readDocument(const std::string &path) {
@@ -152,6 +154,12 @@ int view(ViewOptions &options) {
     Progress progress("predicting other choices", json);
     members["choices"] = choicesOf(options.source, *target, signature.name, *made);
   }
+  if (options.mesh.isGiven()) {
+    Expected<MeshCost> onMesh = costOnMesh(*source, kernel, *target, options.mesh, *given);
+    if (!onMesh)
+      return report(onMesh.error(), json);
+    members["mesh"] = jsonOf(*onMesh);
+  }
   if (Status added = addProfile(members, options, *chosen, *target, *made); !added)
     return report(added.error(), json);
   std::string text;
@@ -200,6 +208,8 @@ void addView(CLI::App &app, int &status) {
   auto *stalls = command->add_option(
       "--stalls", options->stalls,
       "With a profile: a report that ncu --section SourceCounters --page source --csv wrote");
+  options->mesh.addTo(*command, "also show the steps of one rank of a mesh with their predicted "
+                                "times; needs all dimensions");
   auto *diff =
       command
           ->add_option("--diff", options->compared,

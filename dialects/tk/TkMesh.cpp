@@ -120,6 +120,18 @@ LogicalResult ReduceScatterOp::verify() {
                  failed(verifyDim(*this, getTensor(), getDim())));
 }
 
+LogicalResult ExchangeOp::verify() {
+  if (failed(verifyAxis(*this, getAxis())) ||
+      failed(verifySameElements(*this, getTensor(), getResult())) ||
+      failed(verifyDim(*this, getTensor(), 0)))
+    return failure();
+  for (Value counts : {getSent(), getReceived()})
+    if (auto type = counts ? cast<RankedTensorType>(counts.getType()) : nullptr;
+        type && (type.getRank() != 1 || !type.getElementType().isInteger(32)))
+      return emitOpError("expected counts of type tensor<?xi32>, got ") << type;
+  return success();
+}
+
 LogicalResult AllToAllOp::verify() {
   if (failed(verifyAxis(*this, getAxis())) ||
       failed(verifySameElements(*this, getTensor(), getResult())) ||

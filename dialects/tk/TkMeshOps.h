@@ -9,6 +9,8 @@
 //
 //   tk.mesh_dims  the sizes of dimensions for which the kernel is placed, if they are known
 //
+//   tk.network    the network between the ranks: a description, or the name of one
+//
 // Kernels without `@` have none of them. Extents, and the types of parameters, are global until
 // tk-place-collectives makes them those of one rank; the attribute tk.placed then says so.
 //
@@ -29,9 +31,12 @@ constexpr llvm::StringLiteral meshAttr = "tk.mesh";
 constexpr llvm::StringLiteral shardingsAttr = "tk.shardings";
 constexpr llvm::StringLiteral meshSizesAttr = "tk.mesh_sizes";
 constexpr llvm::StringLiteral meshDimsAttr = "tk.mesh_dims";
+constexpr llvm::StringLiteral networkAttr = "tk.network";
 constexpr llvm::StringLiteral placedAttr = "tk.placed";
 /// On a tk.assume: the axes of the mesh have to divide an extent.
 constexpr llvm::StringLiteral dividesAttr = "tk.divides";
+/// On an arith.muli: a number of rows, which is a dimension of local kernels.
+constexpr llvm::StringLiteral rowsAttr = "tk.rows";
 /// On a tk.reduce: the type in which ranks exchange partial results.
 constexpr llvm::StringLiteral wireAttr = "tk.wire";
 /// On a tk.launch: what the program calls its results.

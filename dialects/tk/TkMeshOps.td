@@ -90,6 +90,28 @@ def Tk_AllToAllOp : Tk_Collective<"all_to_all"> {
   }];
 }
 
+def Tk_ExchangeOp : Tk_Collective<"exchange", [AttrSizedOperandSegments]> {
+  let summary = "Send each rank a block of rows, and receive one from each";
+  let description = [{
+    The rows are those of dimension 0, in as many blocks of equal size as `axis` has ranks. Block `r`
+    goes to rank `r`, where it becomes the block of the sender's number. `counts` are two tensors of
+    one i32 for each rank: how many rows of each block are sent, and how many are received. The rows
+    behind these are not defined in the result.
+
+    ```mlir
+    %y = tk.exchange %x over "ep" counts(%sent, %received : tensor<2xi32>, tensor<2xi32>)
+        : tensor<?x?xf32> -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$tensor, Optional<AnyRankedTensor>:$sent,
+                       Optional<AnyRankedTensor>:$received, StrAttr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $tensor `over` $axis (`counts` `(` $sent^ `,` $received `:` type($sent) `,` type($received) `)`)?
+    attr-dict `:` type($tensor) `->` type($result)
+  }];
+}
+
 def Tk_LaunchOp : Op<Tk_Dialect, "launch", [Pure, AttrSizedOperandSegments]> {
   let summary = "Run a local kernel on a rank's tensors";
   let description = [{
@@ -97,15 +119,22 @@ def Tk_LaunchOp : Op<Tk_Dialect, "launch", [Pure, AttrSizedOperandSegments]> {
     parameter of the callee that is a size or a rank is an `i64` operand here. `extents` holds the
     extents of all results, one result after the other.
 
+    `by_rows` names an axis: the launch is done for as many blocks of rows as the axis has ranks, one
+    after the other, because a collective over that axis delivers or takes one block at a time.
+    `slicedOperands` and `slicedResults` are the numbers of the tensors that a block has a part of.
+
     ```mlir
     %h = tk.launch @up_1(%whole, %w) extents(%M, %F_tp)
         : (tensor<?x?xbf16>, tensor<?x?xbf16>) -> tensor<?x?xbf16>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands_, Variadic<Index>:$extents);
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands_, Variadic<Index>:$extents,
+                       OptionalAttr<StrAttr>:$by_rows,
+                       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$slicedOperands,
+                       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$slicedResults);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $callee `(` $operands_ `)` `extents` `(` $extents `)` attr-dict
+    $callee `(` $operands_ `)` `extents` `(` $extents `)` (`by_rows` $by_rows^)? attr-dict
     `:` `(` type($operands_) `)` `->` type($results)
   }];
 }

@@ -11,14 +11,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/mesh/ChooseCarrier.h"
 
-#include "passes/mesh/MeshCosts.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <set>
 
 using namespace mlir;
+using tk::network::Collective;
 
 namespace tk::mesh {
 
@@ -43,6 +42,33 @@ Movement movementOf(const TensorUse &use, const Sharding &sharding, int axis, Bl
   return Movement::allGather;
 }
 
+/// The widest float that is read, beside ids and positions.
+static Type operandTypeOf(ArrayRef<TensorUse> uses, Type otherwise) {
+  Type widest;
+  for (const TensorUse &use : uses)
+    if (Type type = cast<RankedTensorType>(use.load.getTensor().getType()).getElementType();
+        isa<FloatType>(type) &&
+        (!widest || type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth()))
+      widest = type;
+  return widest ? widest : otherwise;
+}
+
+double timeOfWork(ComputeOp compute, ArrayRef<TensorUse> uses, const MeshCosts &costs) {
+  double time = 0;
+  const double outer = elementsOf(compute.getExtents());
+  const Type result = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
+  const Type operands = operandTypeOf(uses, result);
+  const double bytesOfElement = std::max(8u, operands.getIntOrFloatBitWidth()) / 8.0;
+  compute.walk([&](ReduceOp reduce) {
+    double length = 1;
+    for (Value upper : reduce.getUpper())
+      length *= estimate(upper);
+    time += reduce.getKind(0) == ReduceKind::Sum ? costs.products(outer * length, operands)
+                                                 : costs.bytes(outer * length * bytesOfElement);
+  });
+  return time > 0 ? time : costs.bytes(2 * outer * bytesOfElement);
+}
+
 namespace {
 
 class Choice {
@@ -54,7 +80,7 @@ public:
   llvm::SetVector<BlockArgument> candidates() const;
   /// A reduced index over which all sharded operands lie alike; null if there is none.
   BlockArgument partialIndex(ArrayRef<BlockArgument> candidates) const;
-  double secondsOf(BlockArgument index) const;
+  double timeOf(BlockArgument index) const;
 
 private:
   bool mayDivide(BlockArgument index) const {
@@ -64,10 +90,11 @@ private:
     return reduction && owner == reduction.getOperation() &&
            combinesOverRanks(reduction.getKind(0));
   }
-  double operandSeconds(BlockArgument index) const;
-  double resultSeconds(BlockArgument index) const;
-  double workSeconds() const;
-  double moving(double bytes) const { return collectiveSeconds + bytes / linkBytesPerSecond; }
+  double timeOfOperands(BlockArgument index) const;
+  double timeOfResult(BlockArgument index) const;
+  double moving(Collective kind, double bytes) const {
+    return query.costs->timeOf(kind, axis, bytes);
+  }
 
   const CarrierQuery &query;
   int axis;
@@ -100,48 +127,37 @@ BlockArgument Choice::partialIndex(ArrayRef<BlockArgument> candidates) const {
   return {};
 }
 
-double Choice::operandSeconds(BlockArgument index) const {
-  double seconds = 0;
+double Choice::timeOfOperands(BlockArgument index) const {
+  double time = 0;
   std::set<std::pair<void *, Movement>> seen;
   for (const TensorUse &use : query.uses) {
     Value tensor = use.load.getTensor();
     const Movement movement = movementOf(use, query.shardingOf(tensor), axis, index);
     if (movement == Movement::none || !seen.insert({tensor.getAsOpaquePointer(), movement}).second)
       continue;
-    const double received = bytesOf(tensor) * (ranks - 1) / ranks;
-    seconds += moving(movement == Movement::allGather ? received : received / ranks);
+    time += moving(movement == Movement::allGather ? Collective::AllGather : Collective::AllToAll,
+                   bytesOf(tensor));
   }
-  return seconds;
+  return time;
 }
 
-double Choice::resultSeconds(BlockArgument index) const {
+double Choice::timeOfResult(BlockArgument index) const {
   const int wanted = dimOf(query.desired, axis);
-  const double share = bytesOf(query.compute.getResult(0)) * (ranks - 1) / ranks;
+  const double bytes = bytesOf(query.compute.getResult(0));
   if (!index)
     return 0;
   if (index.getOwner()->getParentOp() != query.compute.getOperation())
-    return moving(wanted == noShard ? 2 * share : share);
+    return moving(wanted == noShard ? Collective::AllReduce : Collective::ReduceScatter, bytes);
   if (wanted != noShard)
-    return query.compute.getIndicesOf(0)[wanted] == index.getArgNumber() ? 0
-                                                                         : moving(share / ranks);
-  return query.isRequired ? moving(share) : 0;
+    return query.compute.getIndicesOf(0)[wanted] == index.getArgNumber()
+               ? 0
+               : moving(Collective::AllToAll, bytes);
+  return query.isRequired ? moving(Collective::AllGather, bytes) : 0;
 }
 
-double Choice::workSeconds() const {
-  double seconds = 0;
-  const double outer = elementsOf(query.compute.getExtents());
-  query.compute.walk([&](ReduceOp reduce) {
-    double length = 1;
-    for (Value upper : reduce.getUpper())
-      length *= estimate(upper);
-    const bool isSum = reduce.getKind(0) == ReduceKind::Sum;
-    seconds += outer * length / (isSum ? productsPerSecond : elementsPerSecond);
-  });
-  return seconds > 0 ? seconds : outer / elementsPerSecond;
-}
-
-double Choice::secondsOf(BlockArgument index) const {
-  return operandSeconds(index) + resultSeconds(index) + workSeconds() / (index ? ranks : 1);
+double Choice::timeOf(BlockArgument index) const {
+  return timeOfOperands(index) + timeOfResult(index) +
+         timeOfWork(query.compute, query.uses, *query.costs) / (index ? ranks : 1);
 }
 
 } // namespace
@@ -160,12 +176,12 @@ BlockArgument chooseCarrier(const CarrierQuery &query, int axis, int64_t ranks,
   BlockArgument best;
   // A result that has to be sharded is never computed whole.
   const bool mayRepeat = !query.isRequired || dimOf(query.desired, axis) == noShard;
-  double least = mayRepeat || candidates.empty() ? choice.secondsOf({}) : 0;
+  double least = mayRepeat || candidates.empty() ? choice.timeOf({}) : 0;
   bool isFirst = !mayRepeat;
   for (BlockArgument index : candidates) {
-    const double seconds = choice.secondsOf(index);
-    if (isFirst || seconds < least)
-      best = index, least = seconds;
+    const double time = choice.timeOf(index);
+    if (isFirst || time < least)
+      best = index, least = time;
     isFirst = false;
   }
   why = best ? "to divide '" + nameOf(best).str() + "' takes the least time"

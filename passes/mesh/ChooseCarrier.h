@@ -3,6 +3,7 @@
 #define TK_PASSES_MESH_CHOOSECARRIER_H
 
 #include "passes/mesh/IndexUses.h"
+#include "passes/mesh/MeshCosts.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -15,6 +16,7 @@ struct CarrierQuery {
   llvm::function_ref<Sharding(mlir::Value)> shardingOf; ///< of a tensor that is read
   Sharding desired;                                     ///< of the result
   bool isRequired = false;                              ///< else desired is what readers prefer
+  const MeshCosts *costs = nullptr;
 };
 
 /// What an operand needs if an axis divides an index.
@@ -27,6 +29,9 @@ Movement movementOf(const TensorUse &use, const Sharding &sharding, int axis,
 /// all. `why` says how it was chosen.
 mlir::BlockArgument chooseCarrier(const CarrierQuery &query, int axis, int64_t ranks,
                                   mlir::ArrayRef<mlir::BlockArgument> taken, std::string &why);
+
+/// The predicted time of a compute op on one rank that computes all of it.
+double timeOfWork(ComputeOp compute, mlir::ArrayRef<TensorUse> uses, const MeshCosts &costs);
 
 } // namespace tk::mesh
 

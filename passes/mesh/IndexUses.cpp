@@ -203,10 +203,13 @@ double elementsOf(ValueRange extents) {
   return elements;
 }
 
-double bytesOf(Value tensor) {
-  const Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+double bytesOf(ValueRange extents, Type element) {
   const unsigned bits = std::max(8u, element.getIntOrFloatBitWidth());
-  return elementsOf(extentsOf(tensor)) * bits / 8;
+  return elementsOf(extents) * bits / 8;
+}
+
+double bytesOf(Value tensor) {
+  return bytesOf(extentsOf(tensor), cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
 } // namespace tk::mesh

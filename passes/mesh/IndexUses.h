@@ -50,6 +50,7 @@ double estimate(mlir::Value size);
 /// Elements of a tensor, and bytes.
 double elementsOf(mlir::ValueRange extents);
 double bytesOf(mlir::Value tensor);
+double bytesOf(mlir::ValueRange extents, mlir::Type element);
 
 } // namespace tk::mesh
 

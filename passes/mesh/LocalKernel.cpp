@@ -135,6 +135,8 @@ std::string Outliner::unusedName(const std::string &name) {
 std::string Outliner::nameOfSize(Value size) {
   if (StringRef name = placed.getDimName(size); !name.empty())
     return name.str();
+  if (Operation *op = size.getDefiningOp(); op && op->hasAttr(rowsAttr))
+    return "rows";
   auto share = size.getDefiningOp<FloorDivOp>();
   StringRef whole = share ? placed.getDimName(share.getLhs()) : StringRef();
   if (whole.empty())
@@ -149,6 +151,8 @@ std::string Outliner::nameOfSize(Value size) {
 /// Dimensions and shares of them; other extents follow from these.
 static bool isDimension(KernelOp placed, Value extent) {
   if (!placed.getDimName(extent).empty())
+    return true;
+  if (Operation *op = extent.getDefiningOp(); op && op->hasAttr(rowsAttr))
     return true;
   auto share = extent.getDefiningOp<FloorDivOp>();
   return share && getConstantIntValue(share.getRhs()) && !getConstantIntValue(share.getLhs());
@@ -287,10 +291,8 @@ LaunchOp Outliner::run(StringRef name) {
   after.setInsertionPointToEnd(placed->getBlock());
   SmallVector<std::string> results;
   for (Value result : part.results)
-    results.push_back(nameOfTensor(result));
+    results.push_back(unusedName(nameOfTensor(result)));
   SmallVector<StringRef> resultNames(results.begin(), results.end());
-  for (const std::string &result : results)
-    names.insert(result);
   auto kernel = KernelOp::create(after, placed.getLoc(), name, inner.getStrArrayAttr({}),
                                  inner.getArrayAttr({}), inner.getStrArrayAttr(resultNames),
                                  ArrayAttr(), placed.getDeterministic());
@@ -315,7 +317,8 @@ LaunchOp Outliner::run(StringRef name) {
   SmallVector<StringRef> dimRefs(dimNames.begin(), dimNames.end());
   kernel.setDimNamesAttr(inner.getStrArrayAttr(dimRefs));
   kernel.setParamsAttr(inner.getArrayAttr(params));
-  auto launch = LaunchOp::create(outer, placed.getLoc(), types, name, operands, shape);
+  auto launch = LaunchOp::create(outer, placed.getLoc(), types, name, operands, shape,
+                                 /*by_rows=*/StringAttr());
   launch->setAttr(launchNamesAttr, inner.getStrArrayAttr(resultNames));
   return launch;
 }

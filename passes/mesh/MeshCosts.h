@@ -1,25 +1,56 @@
 //===- MeshCosts.h - what a rank's work and its messages cost ---*- C++ -*-===//
 //
-// Only the choice between placements of one compute op reads these.
+// Times by which placements are compared: those of collectives from the description of the network
+// (passes/network), those of work from the machine that its ranks are (passes/machine). Times are
+// in nanoseconds.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_MESH_MESHCOSTS_H
 #define TK_PASSES_MESH_MESHCOSTS_H
 
-#include <cstdint>
+#include "dialects/tk/TkMeshOps.h"
+#include "passes/machine/Machine.h"
+#include "passes/network/Collectives.h"
 
 namespace tk::mesh {
 
-/// Bytes a second that a rank sends while it receives as many: NVLink of an H200.
-inline constexpr double linkBytesPerSecond = 400e9;
-/// Until the first byte of a collective arrives.
-inline constexpr double collectiveSeconds = 8e-6;
-/// Multiply-adds a second of a product of matrices on one rank.
-inline constexpr double productsPerSecond = 300e12;
-/// Elements a second of other work, which memory bounds.
-inline constexpr double elementsPerSecond = 1e12;
 /// A size that is not known.
 inline constexpr double usualSize = 4096;
+
+/// The network that `text` describes or names; empty: that of one node of H200s, or for meshes with
+/// more ranks than it has that of 1024 H100s. The error is a DescriptionError.
+llvm::Expected<network::Network> networkFor(llvm::StringRef text,
+                                            llvm::ArrayRef<MeshAxisInfo> axes);
+
+/// Launches of `blocks` blocks of rows, each of which but one is on its way for `transfer` before
+/// its launch, or behind it: the longer of both runs without a pause, but that streams wait for
+/// each other.
+double timeByRows(double blocks, double launch, double transfer);
+
+class MeshCosts {
+public:
+  MeshCosts(network::Network network, llvm::ArrayRef<MeshAxisInfo> axes);
+  /// Of a kernel with the attributes of TkMeshOps.h.
+  static llvm::Expected<MeshCosts> of(KernelOp kernel);
+
+  /// A collective over the axis of that number. `bytes` are those of the whole array.
+  network::CollectiveTime collective(network::Collective kind, size_t axis, double bytes) const;
+  double timeOf(network::Collective kind, size_t axis, double bytes) const {
+    return collective(kind, axis, bytes).total();
+  }
+  /// Multiply-adds of a product of matrices with operands of a type, on one rank.
+  double products(double multiplyAdds, mlir::Type operands) const;
+  /// Work that memory bounds, by the bytes that it reads and writes.
+  double bytes(double count) const { return count / machine.device.copyRate(); }
+
+  const network::Network &description() const { return network; }
+  const Machine &rank() const { return machine; }
+
+private:
+  network::Network network;
+  Machine machine;
+  std::vector<network::Group> groups; ///< by axis
+};
 
 } // namespace tk::mesh
 

@@ -17,6 +17,9 @@ KernelOp placeCollectives(KernelOp kernel);
 /// Outlines local kernels of a placed kernel, which are put behind it.
 llvm::LogicalResult splitAtCollectives(KernelOp kernel);
 
+/// Lets launches of a placed kernel run for blocks of rows beside the collectives next to them.
+llvm::LogicalResult overlapCollectives(KernelOp kernel);
+
 } // namespace tk
 
 #endif // TK_PASSES_MESH_MESHPASSES_H

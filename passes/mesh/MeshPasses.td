@@ -30,4 +30,15 @@ def SplitAtCollectives : Pass<"tk-split-at-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def OverlapCollectives : Pass<"tk-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Run launches block by block beside the transfer of their rows";
+  let description = [{
+    A launch that reads a gathered tensor by rows runs for the rank's own block of rows, and then for
+    each block that arrives. A launch that makes by rows what a `tk.exchange` sends runs for one block
+    after the other, and each block is sent while the next one is computed. The pass compares the
+    predicted time of both orders and leaves a note.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // TK_PASSES_MESH_MESHPASSES_TD

@@ -35,8 +35,18 @@ using namespace tk;
 
 namespace tk::mesh {
 
-Placer::Placer(KernelOp kernel)
-    : kernel(kernel), axes(meshOf(kernel)), builder(kernel.getContext()) {}
+Placer::Placer(KernelOp kernel, MeshCosts costs)
+    : kernel(kernel), axes(meshOf(kernel)), costs(std::move(costs)), builder(kernel.getContext()) {}
+
+/// How a parameter, or behind those a result, is declared to be sharded. An axis of one rank shards
+/// nothing.
+Sharding Placer::declaredSharding(unsigned number, int64_t rank) const {
+  Sharding sharding = shardingOf(kernel, number, rank);
+  for (int &axis : sharding)
+    if (axis != noShard && axes[axis].size == 1)
+      axis = noShard;
+  return sharding;
+}
 
 Sharding Placer::requiredOf(unsigned result) const {
   KernelOp source = kernel;
@@ -44,12 +54,12 @@ Sharding Placer::requiredOf(unsigned result) const {
   const int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
   const unsigned declared = source.getResultNames().size();
   if (result < declared)
-    return shardingOf(source, source.getParams().size() + result, rank);
+    return declaredSharding(source.getParams().size() + result, rank);
   // Behind the results are the new values of the inout parameters, in order.
   unsigned seen = declared;
   for (unsigned i = 0; i < source.getParams().size(); ++i)
     if (source.getParam(i).getInout() && seen++ == result)
-      return shardingOf(source, i, rank);
+      return declaredSharding(i, rank);
   return Sharding(rank, noShard);
 }
 
@@ -89,11 +99,7 @@ RankedTensorType Placer::localType(RankedTensorType type, const Sharding &shardi
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-bool Placer::createKernel() {
-  if (llvm::any_of(axes, [](const MeshAxisInfo &axis) { return axis.size < 1; })) {
-    kernel.emitError("expected the sizes of the mesh's axes in ") << meshSizesAttr;
-    return false;
-  }
+void Placer::createKernel() {
   builder.setInsertionPoint(kernel);
   made = cast<KernelOp>(builder.insert(kernel->cloneWithoutRegions()));
   made->setAttr(placedAttr, builder.getUnitAttr());
@@ -106,17 +112,15 @@ bool Placer::createKernel() {
       values.map(param, block->addArgument(param.getType(), param.getLoc()));
       continue;
     }
-    const Sharding sharding = shardingOf(kernel, i, type.getRank());
+    const Sharding sharding = declaredSharding(i, type.getRank());
     Value local = block->addArgument(localType(type, sharding), param.getLoc());
     tensors[param] = {local, sharding, {}};
   }
   builder.setInsertionPointToEnd(block);
-  return true;
 }
 
 KernelOp Placer::run() {
-  if (!createKernel())
-    return {};
+  createKernel();
   SmallVector<Operation *> body;
   for (Operation &op : kernel.getBody().front())
     body.push_back(&op);
@@ -147,41 +151,29 @@ KernelOp Placer::run() {
   return made;
 }
 
-/// Combines what a reduction over indices that ranks divide leaves, in the type that the program
-/// says.
-void Placer::combinePartials(Placed &placed, ComputeOp compute, ArrayRef<BlockArgument> carriers,
-                             const Sharding &desired) {
-  const auto isReduced = [&](BlockArgument carrier) {
-    return carrier && carrier.getOwner()->getParentOp() != compute.getOperation();
-  };
-  if (llvm::none_of(carriers, isReduced))
-    return;
-  ReduceOp reduction = soleReduction(compute);
-  const Type own = cast<RankedTensorType>(placed.tensor.getType()).getElementType();
-  auto wire = reduction->getAttrOfType<TypeAttr>(wireAttr);
-  const bool isRounded = wire && isa<FloatType>(own) &&
-                         wire.getValue().getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth();
-  const std::string name = cast<StringAttr>(compute.getNames()[0]).getValue().str();
-  if (isRounded)
-    convertElements(placed, wire.getValue(), name + ".wire");
-  for (auto [axis, carrier] : llvm::enumerate(carriers))
-    if (isReduced(carrier))
-      combine(placed, reduction.getKind(0), describe(reduction), axis, desired);
-  if (isRounded)
-    convertElements(placed, own, name);
-}
-
 void Placer::place(ComputeOp compute) {
+  if (placeByExchange(compute))
+    return;
   SmallVector<TensorUse> uses = usesOf(compute);
   bool isRequired = false;
+  const Sharding desired = desiredOf(compute.getResult(0), isRequired);
+  placeWith(compute, uses, desired, isRequired, noShard);
+}
+
+/// `slotAxis` divides the first index, whatever that costs.
+void Placer::placeWith(ComputeOp compute, MutableArrayRef<TensorUse> uses, const Sharding &desired,
+                       bool isRequired, int slotAxis) {
   auto sharding = [&](Value tensor) { return tensors.lookup(tensor).sharding; };
-  CarrierQuery query{compute, uses, sharding, desiredOf(compute.getResult(0), isRequired), false};
-  query.isRequired = isRequired;
+  const CarrierQuery query{compute, uses, sharding, desired, isRequired, &costs};
   SmallVector<BlockArgument> carriers;
   SmallVector<int> gathered; // axes whose ranks each read what they have of a table
   std::string reasons;
   for (auto [axis, info] : llvm::enumerate(axes)) {
     std::string why;
+    if (static_cast<int>(axis) == slotAxis) {
+      carriers.push_back(compute.getIndex(0));
+      continue;
+    }
     if (keepShares(compute, uses, axis)) {
       gathered.push_back(axis);
       carriers.push_back({});
@@ -204,11 +196,13 @@ void Placer::place(ComputeOp compute) {
   if (!reasons.empty() && placed.tensor)
     note(placed.tensor.getDefiningOp(), "tk-place-collectives", Verdict::Derived, reasons);
   combinePartials(placed, compute, carriers, query.desired);
+  const Type own = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
   for (int axis : gathered) {
     const bool isBool =
         cast<RankedTensorType>(placed.tensor.getType()).getElementType().isInteger(1);
     combine(placed, isBool ? ReduceKind::Any : ReduceKind::Sum, describe(compute), axis,
             query.desired);
+    convertElements(placed, own, cast<StringAttr>(compute.getNames()[0]).getValue());
   }
   tensors[compute.getResult(0)] = placed;
 }
@@ -235,6 +229,8 @@ void Placer::addDivisibility() {
   builder.setInsertionPoint(made.getReturn());
   for (auto &[key, share] : shares) {
     Value extent = key.first;
+    if (divided.contains(extent))
+      continue;
     const MeshAxisInfo &axis = axes[key.second];
     std::optional<int64_t> number = getConstantIntValue(extent);
     if (number && *number % axis.size == 0)
@@ -255,10 +251,11 @@ void Placer::addDivisibility() {
   }
 }
 
-/// Sizes and positions that no share needed.
+/// Sizes and positions that no share needed, and rows that nobody reads by their numbers.
 void Placer::eraseUnused() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(made.getBody().front())))
-    if (op.use_empty() && isa<RankOp, arith::MulIOp, arith::ConstantOp, FloorDivOp>(op))
+    if (op.use_empty() && (isa<RankOp, arith::MulIOp, arith::ConstantOp, FloorDivOp, ComputeOp,
+                               ExchangeOp, AllGatherOp>(op)))
       op.erase();
 }
 
@@ -267,7 +264,16 @@ void Placer::eraseUnused() {
 KernelOp tk::placeCollectives(KernelOp kernel) {
   if (failed(verifyMesh(kernel)))
     return {};
-  KernelOp made = mesh::Placer(kernel).run();
+  if (llvm::any_of(meshOf(kernel), [](const MeshAxisInfo &axis) { return axis.size < 1; })) {
+    kernel.emitError("expected the sizes of the mesh's axes in ") << meshSizesAttr;
+    return {};
+  }
+  llvm::Expected<mesh::MeshCosts> costs = mesh::MeshCosts::of(kernel);
+  if (!costs) {
+    kernel.emitError("the network of the mesh: ") << llvm::toString(costs.takeError());
+    return {};
+  }
+  KernelOp made = mesh::Placer(kernel, std::move(*costs)).run();
   if (made)
     kernel.erase();
   return made;

@@ -245,59 +245,6 @@ bool Placer::keepShares(ComputeOp compute, MutableArrayRef<TensorUse> uses, int 
   return false;
 }
 
-/// Rounds the elements of a tensor to a narrower float, or widens them.
-void Placer::convertElements(Placed &result, Type type, StringRef name) {
-  auto from = cast<RankedTensorType>(result.tensor.getType()).getElementType();
-  if (from == type)
-    return;
-  SmallVector<Value> extents;
-  SmallVector<std::string> indices;
-  for (auto [i, extent] : llvm::enumerate(result.extents)) {
-    extents.push_back(shareOf(extent, result.sharding[i]));
-    indices.push_back("i" + std::to_string(i));
-  }
-  const bool isWider = type.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth();
-  auto made = ComputeOp::create(
-      builder, result.tensor.getLoc(), SmallVector<StringRef>(indices.begin(), indices.end()),
-      extents, ArrayRef<Type>{type}, ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
-        Value value = LoadOp::create(inner, loc, result.tensor, arguments, Value()).getResult();
-        value = isWider ? arith::ExtFOp::create(inner, loc, type, value).getResult()
-                        : arith::TruncFOp::create(inner, loc, type, value).getResult();
-        YieldOp::create(inner, loc, ValueRange{value});
-      });
-  result.tensor = made.getResult(0);
-}
-
-/// Combines the partial results of the ranks of an axis.
-void Placer::combine(Placed &result, ReduceKind kind, StringRef of, int axis,
-                     const Sharding &desired) {
-  Location loc = result.tensor.getLoc();
-  const auto *wanted = llvm::find(desired, axis);
-  const std::string what =
-      "the ranks of '" + axes[axis].name.str() + "' hold partial results of " + of.str() + ": ";
-  // A dimension that another axis shards stays so.
-  if (wanted == desired.end() || result.sharding[wanted - desired.begin()] != noShard) {
-    result.tensor = AllReduceOp::create(builder, loc, kind, result.tensor, axes[axis].name);
-    note(result.tensor.getDefiningOp(), passName, Verdict::Derived,
-         what + "all-reduce, as this axis does not shard the result");
-    return;
-  }
-  const unsigned dim = wanted - desired.begin();
-  result.sharding[dim] = axis;
-  shareOf(result.extents[dim], axis);
-  auto whole = cast<RankedTensorType>(result.tensor.getType());
-  SmallVector<int64_t> shape(whole.getShape());
-  if (!ShapedType::isDynamic(shape[dim]))
-    shape[dim] /= axes[axis].size;
-  auto type = RankedTensorType::get(shape, whole.getElementType());
-  result.tensor = ReduceScatterOp::create(builder, loc, type, kind, result.tensor, axes[axis].name,
-                                          static_cast<uint64_t>(dim));
-  note(result.tensor.getDefiningOp(), passName, Verdict::Derived,
-       what + "reduce-scatter, as dimension " + Twine(dim) +
-           " of the result is sharded by this axis");
-}
-
 /// A rank's own part of a tensor that it has whole.
 Value Placer::slice(const Placed &from, unsigned dim, int axis, StringRef name) {
   Value offset = offsetOf(from.extents[dim], axis);

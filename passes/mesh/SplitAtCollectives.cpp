@@ -30,7 +30,7 @@ using namespace tk;
 namespace {
 
 bool isCollective(Operation *op) {
-  return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp>(op);
+  return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, ExchangeOp>(op);
 }
 
 /// The tensors that an operation, its body included, reads.

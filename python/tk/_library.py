@@ -29,6 +29,12 @@ class Value(ctypes.Structure):
                 ("storage_bytes", c_int64), ("integer", c_int64), ("real", c_double)]
 
 
+class MeshLayout(ctypes.Structure):
+    """tk_mesh_layout."""
+    _fields_ = [("names", POINTER(c_char_p)), ("sizes", POINTER(c_int64)), ("axes", c_size_t),
+                ("timeout_ms", c_int64), ("network", c_char_p)]
+
+
 class Argument(ctypes.Structure):
     """tk_argument."""
     _fields_ = [("name", c_char_p)] + [(name, c_int32) for name in (
@@ -104,6 +110,11 @@ SIGNATURES = {
     "tk_text_free": (None, [c_void_p]),
     "tk_mesh_threads": (c_int32, [POINTER(c_char_p), POINTER(c_int64), c_size_t, c_int64,
                                   POINTER(c_void_p), c_size_t]),
+    "tk_mesh_process": (c_int32, [POINTER(MeshLayout), c_char_p, c_int64, POINTER(c_void_p)]),
+    "tk_nccl_unique_id": (c_int32, [c_char_p]),
+    "tk_mesh_join": (c_int32, [POINTER(MeshLayout), c_char_p, c_int64, c_int32, POINTER(c_void_p)]),
+    "tk_mesh_of_communicator": (c_int32, [POINTER(MeshLayout), c_void_p, c_int32,
+                                          POINTER(c_void_p)]),
     "tk_mesh_free": (None, [c_void_p]),
     "tk_mesh_rank": (c_int64, [c_void_p]),
     "tk_mesh_size": (c_int64, [c_void_p]),

@@ -2,8 +2,21 @@
 import ctypes
 
 from . import _tensors
-from ._library import LIB, check
+from ._library import LIB, Error, MeshLayout, check
 from ._module import _Call
+
+
+_ID_BYTES = 128
+
+
+def _layout(axes, timeout, network):
+    """Axes, waiting time and network as the C interface has them."""
+    axes = dict(axes)
+    count = max(len(axes), 1)
+    names = (ctypes.c_char_p * count)(*(name.encode() for name in axes))
+    sizes = (ctypes.c_int64 * count)(*(int(size) for size in axes.values()))
+    return ctypes.byref(MeshLayout(names, sizes, len(axes), max(int(timeout * 1000), 1),
+                                   None if network is None else network.encode()))
 
 
 class Mesh:
@@ -31,6 +44,74 @@ class Mesh:
         handles = (ctypes.c_void_p * max(count, 1))()
         check(LIB.tk_mesh_threads(names, sizes, len(axes), max(int(timeout * 1000), 1), handles, count))
         return [Mesh(ctypes.c_void_p(handle), axes) for handle in handles]
+
+    @staticmethod
+    def process(path, axes, rank, timeout=30.0, network=None):
+        """A rank of a group of processes of this machine, for the targets cpu and emu. All give the same
+        `path`: files begin with it that hold what they exchange, best in a folder in memory such as
+        /dev/shm. None is there before, and none once all ranks are gone. Returns once all are here."""
+        handle = ctypes.c_void_p()
+        check(LIB.tk_mesh_process(_layout(axes, timeout, network), str(path).encode(), int(rank),
+                                  ctypes.byref(handle)))
+        return Mesh(handle, dict(axes))
+
+    @staticmethod
+    def unique_id():
+        """What one rank makes with NCCL, and the others get by other means: bytes for `Mesh.join`."""
+        made = ctypes.create_string_buffer(_ID_BYTES)
+        check(LIB.tk_nccl_unique_id(made))
+        return made.raw
+
+    @staticmethod
+    def join(unique_id, axes, rank, device=0, timeout=30.0, network=None):
+        """Joins the group of GPUs of an id as a rank; `device` is the rank's GPU. Returns once all ranks
+        have joined, and raises the error "rank_lost" where one does not within `timeout` seconds."""
+        if len(unique_id) != _ID_BYTES:
+            raise ValueError(f"expected an id of {_ID_BYTES} bytes, got {len(unique_id)}")
+        handle = ctypes.c_void_p()
+        check(LIB.tk_mesh_join(_layout(axes, timeout, network), unique_id, int(rank), int(device),
+                               ctypes.byref(handle)))
+        return Mesh(handle, dict(axes))
+
+    @staticmethod
+    def of_communicator(communicator, axes, device=0, timeout=30.0, network=None):
+        """A rank of an NCCL communicator (the address of an ncclComm_t) that the caller owns, and keeps
+        while the mesh lives. Its ranks are those of the axes in row-major order."""
+        handle = ctypes.c_void_p()
+        check(LIB.tk_mesh_of_communicator(_layout(axes, timeout, network), int(communicator), int(device),
+                                          ctypes.byref(handle)))
+        return Mesh(handle, dict(axes))
+
+    @staticmethod
+    def from_torch(process_group=None, axes=None, device=None, timeout=30.0, network=None):
+        """The ranks of a process group of torch.distributed, each with its GPU; by default the group of
+        all. `axes` maps names to sizes, in row-major order of the ranks; by default one axis "tp".
+        The mesh has an NCCL communicator of its own, over the library that PyTorch has loaded."""
+        import torch
+        import torch.distributed as distributed
+        group = process_group if process_group is not None else distributed.group.WORLD
+        rank, size = distributed.get_rank(group), distributed.get_world_size(group)
+        axes = dict(axes) if axes is not None else {"tp": size}
+        ranks = 1
+        for extent in axes.values():
+            ranks *= int(extent)
+        if ranks != size:
+            raise ValueError(f"the process group has {size} ranks, and the axes of the mesh have {ranks}")
+        # An error of the first rank reaches all: the others would wait for the id.
+        made = [None, None]
+        if rank == 0:
+            try:
+                made[0] = Mesh.unique_id()
+            except Error as error:
+                made[1] = error
+        box = [made[0], None if made[1] is None else str(made[1])]
+        distributed.broadcast_object_list(box, src=distributed.get_global_rank(group, 0), group=group)
+        if made[1] is not None:
+            raise made[1]
+        if box[0] is None:
+            raise RuntimeError(f"rank 0 of the process group made no NCCL id: {box[1]}")
+        device = torch.cuda.current_device() if device is None else device
+        return Mesh.join(box[0], axes, rank, device, timeout, network)
 
     @property
     def rank(self):

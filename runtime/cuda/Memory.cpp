@@ -72,6 +72,11 @@ void Event::record(void *stream) {
   ScopedContext scope(m_device);
   m_device.check(m_device.driver->event_record(m_event, as_stream(stream)), "cuEventRecord");
 }
+void Event::hold(void *stream) const {
+  ScopedContext scope(m_device);
+  m_device.check(m_device.driver->stream_wait_event(as_stream(stream), m_event, 0),
+                 "cuStreamWaitEvent");
+}
 void Event::synchronize() const {
   ScopedContext scope(m_device);
   m_device.check(m_device.driver->event_synchronize(m_event), "cuEventSynchronize");

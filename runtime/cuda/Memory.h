@@ -67,6 +67,8 @@ public:
   Event &operator=(const Event &) = delete;
   void record(void *stream);
   void synchronize() const;
+  /// Has a stream wait until what was recorded is reached.
+  void hold(void *stream) const;
   /// Milliseconds from `start` to this event; both must have been reached.
   float since(const Event &start) const;
   /// 0 once both have been reached, CUDA_ERROR_NOT_READY before, else what failed.

@@ -1,6 +1,7 @@
 // How the ranks of a mesh exchange tensors.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,17 +20,27 @@ struct CollectiveCall {
   Extents from_shape, to_shape;
   const void *from = nullptr;
   void *to = nullptr;
+  const void *sent = nullptr, *received = nullptr; ///< see MeshStep
 };
+
+/// Launches what a plan computes of the block of rows of that number.
+using LaunchBlock = std::function<void(size_t block)>;
 
 class Communicator {
 public:
   virtual ~Communicator() = default;
   virtual const std::vector<MeshAxis> &axes() const = 0;
   virtual int64_t rank() const = 0;
+  /// See MeshOptions.
+  virtual const std::string &network() const = 0;
   /// Whether the kernels of a target can be launched on this rank.
   virtual bool takes(std::string_view target) const = 0;
   /// Throws `rank_lost` where a rank does not come in time or the group was aborted.
   virtual void run(const CollectiveCall &call, Stream stream) = 0;
+  /// Runs a gather_launch: the block of this rank first, then those of its peers as they arrive; or
+  /// a launch_exchange: the blocks for its peers, each sent behind its launch, and its own at last.
+  virtual void run_by_rows(const CollectiveCall &call, Stream stream,
+                           const LaunchBlock &launch) = 0;
   /// The texts of all ranks, in their order; all ranks call it.
   virtual std::vector<std::string> exchange(const std::string &own) = 0;
   virtual void abort(std::string_view reason) = 0;
@@ -48,6 +59,12 @@ public:
 
 /// The ranks that differ from `rank` in their position along `axis` alone, in order.
 std::vector<int64_t> peers_along(const std::vector<MeshAxis> &axes, int64_t rank, size_t axis);
+
+/// The bytes of a block of an exchange between `ranks` ranks; those that are sent to a rank and
+/// received from one, by the counts of the call, which lie in host memory.
+size_t block_bytes(const CollectiveCall &call, size_t ranks);
+size_t sent_bytes(const CollectiveCall &call, size_t block, size_t ranks);
+size_t received_bytes(const CollectiveCall &call, size_t block, size_t ranks);
 
 /// Computes a rank's part of a collective in host memory, from the tensors of its peers in the
 /// order of their positions. Partial results are added in that order, so that every rank gets the

@@ -84,7 +84,30 @@ void combine_row(const CollectiveCall &call, std::span<const void *const> peers,
   }
 }
 
+/// The bytes of a block's rows that count, by one of the tensors of counts.
+size_t counted_bytes(const CollectiveCall &call, const void *counts, size_t block, size_t ranks) {
+  const size_t whole = block_bytes(call, ranks);
+  if (!counts)
+    return whole;
+  const int64_t rows = call.from_shape[0] / static_cast<int64_t>(ranks);
+  const int64_t count = static_cast<const int32_t *>(counts)[block];
+  if (count < 0 || count > rows)
+    throw Error(ErrorCode::internal, "an exchange of " + std::to_string(count) +
+                                         " rows in a block of " + std::to_string(rows));
+  return rows == 0 ? 0 : whole / static_cast<size_t>(rows) * static_cast<size_t>(count);
+}
+
 } // namespace
+
+size_t block_bytes(const CollectiveCall &call, size_t ranks) {
+  return static_cast<size_t>(byte_count(call.dtype, call.from_shape).value()) / ranks;
+}
+size_t sent_bytes(const CollectiveCall &call, size_t block, size_t ranks) {
+  return counted_bytes(call, call.sent, block, ranks);
+}
+size_t received_bytes(const CollectiveCall &call, size_t block, size_t ranks) {
+  return counted_bytes(call, call.received, block, ranks);
+}
 
 void combine_on_host(const CollectiveCall &call, std::span<const void *const> peers,
                      size_t position) {
@@ -93,6 +116,7 @@ void combine_on_host(const CollectiveCall &call, std::span<const void *const> pe
   const Extents zero = origin(rank);
   switch (step.kind) {
   case MeshStep::Kind::launch:
+  case MeshStep::Kind::gather_launch: // see run_by_rows
     return;
   case MeshStep::Kind::copy:
     copy_box(call.dtype, call.from_shape, call.from, {call.from_shape, zero}, call.to,
@@ -114,6 +138,15 @@ void combine_on_host(const CollectiveCall &call, std::span<const void *const> pe
       target[step.dim] = static_cast<int64_t>(p) * call.from_shape[step.dim];
       copy_box(call.dtype, box, peers[p], {call.from_shape, source}, call.to,
                {call.to_shape, target});
+    }
+    return;
+  case MeshStep::Kind::exchange:
+  case MeshStep::Kind::launch_exchange:
+    for (size_t p = 0; p < peers.size(); ++p) {
+      const size_t block = block_bytes(call, peers.size());
+      std::memcpy(static_cast<std::byte *>(call.to) + p * block,
+                  static_cast<const std::byte *>(peers[p]) + position * block,
+                  received_bytes(call, p, peers.size()));
     }
     return;
   case MeshStep::Kind::all_reduce:

@@ -3,6 +3,7 @@
 
 #include "runtime/CApiHandles.h"
 #include "tk/mesh.h"
+#include "tk/mesh_nccl.h"
 
 struct tk_mesh {
   tk::Mesh mesh;
@@ -27,14 +28,74 @@ tk_status tk_mesh_threads(const char *const *names, const int64_t *sizes, size_t
       all.push_back({names[a], sizes[a]});
     }
     require(timeout_ms > 0, "expected a time of 1 ms or more");
-    std::vector<tk::Mesh> made =
-        tk::Mesh::threads(all, tk::MeshOptions{std::chrono::milliseconds(timeout_ms)});
+    tk::MeshOptions options;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    std::vector<tk::Mesh> made = tk::Mesh::threads(all, options);
     require(made.size() == count, "expected room for each rank of the mesh");
     std::vector<std::unique_ptr<tk_mesh>> handles;
     for (tk::Mesh &mesh : made)
       handles.push_back(std::make_unique<tk_mesh>(tk_mesh{std::move(mesh)}));
     for (size_t rank = 0; rank < count; ++rank)
       meshes[rank] = handles[rank].release();
+  });
+}
+
+namespace {
+
+std::vector<tk::MeshAxis> axes_of(const tk_mesh_layout *layout) {
+  require(layout && (layout->axes == 0 || (layout->names && layout->sizes)),
+          "expected a layout with names and sizes, got NULL");
+  std::vector<tk::MeshAxis> axes;
+  for (size_t a = 0; a < layout->axes; ++a) {
+    require(layout->names[a], "expected the name of an axis, got NULL");
+    axes.push_back({layout->names[a], layout->sizes[a]});
+  }
+  return axes;
+}
+
+tk::MeshOptions options_of(const tk_mesh_layout *layout) {
+  require(layout->timeout_ms > 0, "expected a time of 1 ms or more");
+  tk::MeshOptions options;
+  options.timeout = std::chrono::milliseconds(layout->timeout_ms);
+  options.network = layout->network ? layout->network : "";
+  return options;
+}
+
+} // namespace
+
+tk_status tk_mesh_process(const tk_mesh_layout *layout, const char *path, int64_t rank,
+                          tk_mesh **mesh) {
+  return guarded([&] {
+    require(path && mesh, "expected a path and room for a mesh, got NULL");
+    const std::vector<tk::MeshAxis> axes = axes_of(layout);
+    *mesh = new tk_mesh{tk::Mesh::process(path, rank, axes, options_of(layout))};
+  });
+}
+
+tk_status tk_nccl_unique_id(char id[TK_NCCL_ID_BYTES]) {
+  return guarded([&] {
+    require(id, "expected room for an id, got NULL");
+    const std::string made = tk::nccl_unique_id();
+    std::copy(made.begin(), made.end(), id);
+  });
+}
+
+tk_status tk_mesh_join(const tk_mesh_layout *layout, const char id[TK_NCCL_ID_BYTES], int64_t rank,
+                       int32_t device, tk_mesh **mesh) {
+  return guarded([&] {
+    require(id && mesh, "expected an id and room for a mesh, got NULL");
+    const std::vector<tk::MeshAxis> axes = axes_of(layout);
+    *mesh = new tk_mesh{
+        tk::join_nccl(std::string(id, TK_NCCL_ID_BYTES), rank, axes, device, options_of(layout))};
+  });
+}
+
+tk_status tk_mesh_of_communicator(const tk_mesh_layout *layout, void *communicator, int32_t device,
+                                  tk_mesh **mesh) {
+  return guarded([&] {
+    require(communicator && mesh, "expected a communicator and room for a mesh, got NULL");
+    const std::vector<tk::MeshAxis> axes = axes_of(layout);
+    *mesh = new tk_mesh{tk::mesh_of_nccl(communicator, axes, device, options_of(layout))};
   });
 }
 

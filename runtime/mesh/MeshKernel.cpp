@@ -29,10 +29,12 @@ std::string key_of(const std::vector<MeshAxis> &axes) {
   return key;
 }
 
-std::shared_ptr<const MeshProgram>
-make_program(KernelImpl &kernel, const std::vector<MeshAxis> &axes, std::span<const int64_t> dims) {
+std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
+                                                const std::vector<MeshAxis> &axes,
+                                                std::span<const int64_t> dims,
+                                                const std::string &network) {
   auto program = std::make_shared<MeshProgram>();
-  program->sharded = kernel.compiled().shard(kernel.index(), axes, dims).value();
+  program->sharded = kernel.compiled().shard(kernel.index(), axes, dims, network).value();
   CompiledModule &locals = *program->sharded.locals;
   std::string text = program->sharded.plan.str(kernel.signature());
   for (size_t i = 0; i < locals.signatures().size(); ++i) {
@@ -51,8 +53,9 @@ public:
   /// The program of a kernel on a mesh, for sizes of about `dims`: threads that are its ranks share
   /// one, and so do sizes that are placed alike.
   std::shared_ptr<const MeshProgram> find(KernelImpl &kernel, const std::vector<MeshAxis> &axes,
-                                          std::span<const int64_t> dims) {
-    std::string key = key_of(axes);
+                                          std::span<const int64_t> dims,
+                                          const std::string &network) {
+    std::string key = network + " " + key_of(axes);
     for (int64_t dim : dims)
       key += std::to_string(dim) + ",";
     std::lock_guard lock(m_mutex);
@@ -60,7 +63,7 @@ public:
     std::shared_ptr<const MeshProgram> program = entry.lock();
     if (program)
       return program;
-    program = make_program(kernel, axes, dims);
+    program = make_program(kernel, axes, dims, network);
     std::weak_ptr<const MeshProgram> &alike = m_by_digest[{&kernel, program->digest}];
     if (std::shared_ptr<const MeshProgram> known = alike.lock())
       program = known;
@@ -75,20 +78,31 @@ private:
   Table m_by_size, m_by_digest;
 };
 
-std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel,
-                                                const std::vector<MeshAxis> &axes,
+std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel, const Mesh &mesh,
                                                 std::span<const int64_t> dims = {}) {
   static Programs programs;
-  return programs.find(kernel, axes, dims);
+  return programs.find(kernel, mesh.axes(), dims, mesh.impl().network());
 }
 
 } // namespace
 
+/// A block of rows of the tensors of a launch that are taken by blocks; by default all rows.
+struct Block {
+  int64_t number = 0, of = 1;
+  TensorView part(TensorView tensor) const {
+    if (of == 1)
+      return tensor;
+    tensor.shape[0] /= of;
+    const int64_t bytes = byte_count(tensor.dtype, tensor.shape).value();
+    tensor.data = static_cast<std::byte *>(tensor.data) + number * bytes;
+    return tensor;
+  }
+};
+
 class MeshKernelImpl {
 public:
   MeshKernelImpl(const Kernel &kernel, const Mesh &mesh)
-      : m_kernel(kernel), m_mesh(mesh),
-        m_program(find_program(KernelAccess::impl(kernel), mesh.axes())) {
+      : m_kernel(kernel), m_mesh(mesh), m_program(find_program(KernelAccess::impl(kernel), mesh)) {
     if (!mesh.impl().takes(KernelAccess::impl(kernel).target()))
       throw Error(ErrorCode::invalid_argument,
                   "the ranks of this mesh do not run kernels for target '" +
@@ -116,7 +130,7 @@ private:
   void run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
            std::span<const Scalar> variables) const;
   void launch_local(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
-                    std::span<const Scalar> variables) const;
+                    std::span<const Scalar> variables, Block block = {}) const;
 
   static constexpr size_t no_axis = ~size_t{0};
   Kernel m_kernel;
@@ -230,7 +244,7 @@ void MeshKernelImpl::choose_program(std::span<const Scalar> variables) {
   }
   std::shared_ptr<const MeshProgram> &program = m_programs[key];
   if (!program)
-    program = find_program(KernelAccess::impl(m_kernel), m_mesh.axes(), dims);
+    program = find_program(KernelAccess::impl(m_kernel), m_mesh, dims);
   m_program = program;
 }
 
@@ -284,14 +298,19 @@ std::vector<TensorView> MeshKernelImpl::place_tensors(const Arguments &arguments
 
 void MeshKernelImpl::launch_local(const MeshStep &step, Stream stream,
                                   std::span<const TensorView> tensors,
-                                  std::span<const Scalar> variables) const {
+                                  std::span<const Scalar> variables, Block block) const {
   const Kernel &kernel = m_program->kernels[step.kernel];
+  auto part = [&](const TensorView &tensor, const std::vector<uint8_t> &sliced, size_t i) {
+    return i < sliced.size() && sliced[i] != 0 ? block.part(tensor) : tensor;
+  };
   const Signature &local = kernel.signature();
   std::vector<NamedValue> inputs, outputs;
   size_t next_tensor = 0, next_scalar = 0;
   for (const Parameter &param : local.params) {
     if (param.is_tensor) {
-      inputs.emplace_back(param.name, tensors[step.inputs[next_tensor++]]);
+      inputs.emplace_back(param.name,
+                          part(tensors[step.inputs[next_tensor]], step.sliced_inputs, next_tensor));
+      ++next_tensor;
       continue;
     }
     const MeshScalar &scalar = step.scalars[next_scalar++];
@@ -310,7 +329,8 @@ void MeshKernelImpl::launch_local(const MeshStep &step, Stream stream,
     }
   }
   for (size_t r = 0; r < local.results.size(); ++r)
-    outputs.emplace_back(local.results[r].name, tensors[step.outputs[r]]);
+    outputs.emplace_back(local.results[r].name,
+                         part(tensors[step.outputs[r]], step.sliced_outputs, r));
   kernel(stream, inputs, outputs);
 }
 
@@ -324,6 +344,14 @@ void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const Te
                                             "': a collective needs a dense tensor");
   const size_t axis = step.kind == MeshStep::Kind::copy ? no_axis : m_axes[step.axis];
   CollectiveCall call{&step, axis, from.dtype, from.shape, to.shape, from.data, to.data};
+  if (step.sent != MeshStep::no_tensor)
+    call.sent = tensors[step.sent].data, call.received = tensors[step.received].data;
+  if (step.launches()) {
+    const int64_t blocks = axis == no_axis ? 1 : m_mesh.axes()[axis].size;
+    return m_mesh.impl().run_by_rows(call, stream, [&](size_t block) {
+      launch_local(step, stream, tensors, variables, {static_cast<int64_t>(block), blocks});
+    });
+  }
   if (axis != no_axis)
     return m_mesh.impl().run(call, stream);
   m_mesh.impl().run_alone(call, stream);

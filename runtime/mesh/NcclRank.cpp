@@ -5,23 +5,18 @@
 // with strides.
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "runtime/Sha256.h"
-#include "runtime/cuda/Memory.h"
-#include "runtime/mesh/Communicator.h"
-#include "runtime/mesh/Nccl.h"
+#include "runtime/mesh/NcclRank.h"
 #include "tk/mesh_nccl.h"
 
 namespace tk {
 namespace detail {
-namespace {
-
-using cuda::CUdeviceptr;
-using cuda::Nccl;
-using cuda::NcclComm;
 using cuda::NcclOp;
-using cuda::NcclType;
+
+namespace {
 
 constexpr int not_ready = 600; // CUDA_ERROR_NOT_READY
 
@@ -76,78 +71,7 @@ NcclOp reduced_op(MeshCombine combine) {
   }
 }
 
-class NcclRank : public Communicator {
-public:
-  NcclRank(NcclComm world, bool owns, std::vector<MeshAxis> axes, int device, MeshOptions options)
-      : m_nccl(*Nccl::get().value()), m_device(*cuda::DeviceContext::get(device).value()),
-        m_axes(std::move(axes)), m_options(options), m_world(world), m_owns(owns),
-        m_stream(m_device), m_scratch(m_device), m_temporaries(m_device) {
-    int ranks = 0, rank = 0;
-    m_nccl.check(m_nccl.functions().count(world, &ranks), "ncclCommCount");
-    m_nccl.check(m_nccl.functions().user_rank(world, &rank), "ncclCommUserRank");
-    m_rank = rank;
-    if (ranks != size())
-      throw Error(ErrorCode::invalid_argument, "the communicator has " + std::to_string(ranks) +
-                                                   " ranks, and the axes of the mesh have " +
-                                                   std::to_string(size()));
-    split();
-  }
-  ~NcclRank() override {
-    for (NcclComm comm : m_comms)
-      if (comm != m_world && !m_aborted)
-        m_nccl.functions().destroy(comm);
-    if (m_owns && !m_aborted)
-      m_nccl.functions().destroy(m_world);
-  }
-
-  const std::vector<MeshAxis> &axes() const override { return m_axes; }
-  int64_t rank() const override { return m_rank; }
-  bool takes(std::string_view target) const override { return target.starts_with("sm_"); }
-  Device device() const override { return Device::cuda(m_device.index); }
-  bool compares_once() const override { return true; }
-
-  std::shared_ptr<void> temporaries(int64_t bytes, Stream stream) override {
-    const CUdeviceptr address = acquire(m_temporaries, bytes, stream);
-    return {reinterpret_cast<void *>(address), [](void *) {}}; // the pool's
-  }
-  void run(const CollectiveCall &call, Stream stream) override;
-  void run_alone(const CollectiveCall &call, Stream stream) override;
-  std::vector<std::string> exchange(const std::string &own) override;
-  void abort(std::string_view) override {
-    if (std::exchange(m_aborted, true))
-      return;
-    for (NcclComm comm : m_comms)
-      if (comm != m_world)
-        m_nccl.functions().abort(comm);
-    m_nccl.functions().abort(m_world);
-  }
-
-private:
-  void split();
-  CUdeviceptr acquire(cuda::ScratchPool &pool, int64_t bytes, Stream stream) {
-    return pool.acquire(stream.handle, bytes, cuda::is_capturing(m_device, stream.handle),
-                        /*restored=*/false);
-  }
-  void copy(CUdeviceptr to, size_t to_pitch, CUdeviceptr from, size_t from_pitch, size_t bytes,
-            size_t rows, Stream stream);
-  void gather(const CollectiveCall &call, NcclComm comm, size_t ranks, Stream stream);
-  void scatter(const CollectiveCall &call, NcclComm comm, size_t ranks, Stream stream);
-  void exchange_blocks(const CollectiveCall &call, NcclComm comm, size_t ranks, Stream stream);
-  void await(cuda::Event &begin, cuda::Event &end);
-
-  const Nccl &m_nccl;
-  cuda::DeviceContext &m_device;
-  std::vector<MeshAxis> m_axes;
-  MeshOptions m_options;
-  NcclComm m_world;
-  bool m_owns, m_aborted = false;
-  int64_t m_rank = 0;
-  std::vector<NcclComm> m_comms; ///< one an axis
-  cuda::OwnedStream m_stream;    ///< of exchanges
-  cuda::ScratchPool m_scratch, m_temporaries;
-};
-
-CUdeviceptr address_of(const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+} // namespace
 
 /// A communicator for each axis: of the ranks that differ in their position along it alone.
 void NcclRank::split() {
@@ -257,6 +181,8 @@ void NcclRank::run(const CollectiveCall &call, Stream stream) {
     return scatter(call, comm, ranks, stream);
   case MeshStep::Kind::all_to_all:
     return exchange_blocks(call, comm, ranks, stream);
+  case MeshStep::Kind::exchange:
+    return exchange_rows(call, comm, ranks, stream);
   case MeshStep::Kind::all_reduce:
     m_nccl.check(m_nccl.functions().all_reduce(
                      call.from, call.to,
@@ -314,7 +240,30 @@ std::vector<std::string> NcclRank::exchange(const std::string &own) {
   return texts;
 }
 
-} // namespace
+/// NCCL waits for all ranks without end. So a thread joins, and is left behind where one is
+/// missing.
+static NcclComm join_in_time(const cuda::NcclUniqueId &id, int64_t rank, int64_t ranks, int device,
+                             const MeshOptions &options) {
+  const Nccl &nccl = *Nccl::get().value();
+  cuda::DeviceContext &context = *cuda::DeviceContext::get(device).value();
+  auto joined = std::make_shared<std::promise<std::pair<NcclComm, cuda::NcclResult>>>();
+  auto result = joined->get_future();
+  std::thread([joined, &nccl, &context, id, rank, ranks] {
+    cuda::ScopedContext scope(context);
+    NcclComm world = nullptr;
+    const cuda::NcclResult failed =
+        nccl.functions().init_rank(&world, static_cast<int>(ranks), id, static_cast<int>(rank));
+    joined->set_value({world, failed});
+  }).detach();
+  if (result.wait_for(options.timeout) != std::future_status::ready)
+    throw Error(ErrorCode::rank_lost, "rank " + std::to_string(rank) + " of the mesh: not all " +
+                                          std::to_string(ranks) + " ranks joined within " +
+                                          std::to_string(options.timeout.count()) + " ms");
+  const auto [world, failed] = result.get();
+  nccl.check(failed, "ncclCommInitRank");
+  return world;
+}
+
 } // namespace detail
 
 std::string nccl_version() { return cuda::Nccl::get().value()->version_text(); }
@@ -335,7 +284,6 @@ Mesh mesh_of_nccl(void *communicator, std::span<const MeshAxis> axes, int device
 
 Mesh join_nccl(const std::string &id, int64_t rank, std::span<const MeshAxis> axes, int device,
                MeshOptions options) {
-  const cuda::Nccl &nccl = *cuda::Nccl::get().value();
   cuda::NcclUniqueId unique;
   if (id.size() != sizeof unique.bytes)
     throw Error(ErrorCode::invalid_argument, "expected an id of " +
@@ -345,11 +293,10 @@ Mesh join_nccl(const std::string &id, int64_t rank, std::span<const MeshAxis> ax
   int64_t ranks = 1;
   for (const MeshAxis &axis : axes)
     ranks *= axis.size;
-  cuda::ScopedContext scope(*cuda::DeviceContext::get(device).value());
-  cuda::NcclComm world = nullptr;
-  nccl.check(
-      nccl.functions().init_rank(&world, static_cast<int>(ranks), unique, static_cast<int>(rank)),
-      "ncclCommInitRank");
+  if (rank < 0 || rank >= ranks)
+    throw Error(ErrorCode::invalid_argument,
+                "expected a rank below " + std::to_string(ranks) + ", got " + std::to_string(rank));
+  const cuda::NcclComm world = detail::join_in_time(unique, rank, ranks, device, options);
   return Mesh(std::make_shared<detail::NcclRank>(
       world, /*owns=*/true, std::vector<MeshAxis>(axes.begin(), axes.end()), device, options));
 }

@@ -2,6 +2,7 @@
 // all have, computes its part of the collective from their tensors, and waits until all have read.
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -58,13 +59,14 @@ namespace {
 class ThreadGroup {
 public:
   ThreadGroup(std::vector<MeshAxis> axes, MeshOptions options, size_t ranks)
-      : axes(std::move(axes)), slots(ranks), texts(ranks), m_options(options) {}
+      : axes(std::move(axes)), options(std::move(options)), slots(ranks), texts(ranks) {}
 
   /// Waits until all of `members`, of which `rank` is one, are here.
   void meet(int64_t rank, const std::vector<int64_t> &members);
   void abort(std::string_view reason);
 
   const std::vector<MeshAxis> axes;
+  const MeshOptions options;
   std::vector<const void *>
       slots; ///< each written by its rank, and read by others between meetings
   std::vector<std::string> texts;
@@ -78,7 +80,6 @@ private:
     throw Error(ErrorCode::rank_lost, "rank " + std::to_string(rank) + " of the mesh: " + m_reason);
   }
 
-  MeshOptions m_options;
   std::mutex m_mutex;
   std::condition_variable m_changed;
   std::map<std::vector<int64_t>, Meeting> m_meetings;
@@ -107,7 +108,7 @@ void ThreadGroup::meet(int64_t rank, const std::vector<int64_t> &members) {
     m_changed.notify_all();
     return;
   }
-  const bool met = m_changed.wait_for(lock, m_options.timeout,
+  const bool met = m_changed.wait_for(lock, options.timeout,
                                       [&] { return m_aborted || meeting.number != number; });
   if (meeting.number != number)
     return;
@@ -117,7 +118,7 @@ void ThreadGroup::meet(int64_t rank, const std::vector<int64_t> &members) {
       if (!meeting.here.count(member))
         missing += (missing.empty() ? "" : ", ") + std::to_string(member);
     m_reason = "rank " + missing + " did not come within " +
-               std::to_string(m_options.timeout.count()) + " ms";
+               std::to_string(options.timeout.count()) + " ms";
     m_aborted = true;
     m_changed.notify_all();
   }
@@ -133,6 +134,7 @@ public:
   }
   const std::vector<MeshAxis> &axes() const override { return m_group->axes; }
   int64_t rank() const override { return m_rank; }
+  const std::string &network() const override { return m_group->options.network; }
   bool takes(std::string_view target) const override {
     return target == "cpu" || is_emulated(target);
   }
@@ -145,6 +147,26 @@ public:
     for (int64_t member : members)
       tensors.push_back(m_group->slots[member]);
     combine_on_host(call, tensors, static_cast<size_t>(position(call.axis)));
+    m_group->meet(m_rank, members);
+  }
+
+  void run_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch) override {
+    const std::vector<int64_t> members = peers_along(axes(), m_rank, call.axis);
+    const size_t ranks = members.size(), own = static_cast<size_t>(position(call.axis));
+    if (call.step->kind == MeshStep::Kind::launch_exchange) {
+      for (size_t i = 1; i <= ranks; ++i)
+        launch((own + i) % ranks);
+      return run(call, stream);
+    }
+    m_group->slots[m_rank] = call.from;
+    m_group->meet(m_rank, members);
+    const auto block = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
+    for (size_t i = 0; i < ranks; ++i) {
+      const size_t peer = (own + i) % ranks;
+      std::memcpy(static_cast<std::byte *>(call.to) + peer * block, m_group->slots[members[peer]],
+                  block);
+      launch(peer);
+    }
     m_group->meet(m_rank, members);
   }
 

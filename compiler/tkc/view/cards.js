@@ -140,6 +140,19 @@ function kernelCard() {
   return card;
 }
 
+/** The steps of one rank of a mesh, which run in this order. */
+function meshCard() {
+  const { mesh, network, steps, total_us, hidden_us } = view.mesh;
+  const card = make("article", { class: "card" }, make("h2", {}, `One rank of mesh ${mesh}`));
+  card.append(make("div", { class: "time" }, micros(total_us),
+    make("span", { class: "pass" }, ` predicted on ${network}` + (hidden_us > 0 ? `; ${micros(hidden_us)} of transfers run beside launches` : ""))));
+  const time = (value) => value > 0 ? micros(value) : "";
+  card.append(table(["step", "tensor", "T_math", "T_memory", "T_comms", "hidden", "time", "bound"], steps.map((step) => [
+    step.step, step.tensor, time(step.math_us), time(step.memory_us), time(step.comms_us), time(step.hidden_us),
+    time(step.total_us), step.bound])));
+  return card;
+}
+
 // ---- The chosen line ------------------------------------------------------------------------------
 
 function showLine() {

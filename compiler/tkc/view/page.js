@@ -363,7 +363,7 @@ function start() {
     ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
         .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
     : "";
-  byId("summary").append(kernelCard(), ...view.launches.map(launchCard));
+  byId("summary").append(kernelCard(), ...(view.mesh ? [meshCard()] : []), ...view.launches.map(launchCard));
   addSources();
   addTabs();
   const shown = view.stages.find((stage) => stage.name === "cuda" && stage.text) || view.stages.find((s) => s.text);

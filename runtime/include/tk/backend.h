@@ -124,11 +124,11 @@ public:
   /// it may be. Null where nothing is to be checked.
   virtual std::shared_ptr<CompiledModule> gather_checks() const { return nullptr; }
   /// Derives the collectives of a kernel on a mesh, by the cost for sizes of about `dims` (empty:
-  /// not known). Fails with `unsupported` where nothing can compile, and with `compile_failed` for
-  /// a kernel that cannot be placed.
+  /// not known) on a network (see MeshOptions::network). Fails with `unsupported` where nothing can
+  /// compile, and with `compile_failed` for a kernel that cannot be placed.
   virtual Expected<ShardedKernel> shard(size_t kernel, std::span<const MeshAxis> axes,
-                                        std::span<const int64_t> dims) {
-    (void)kernel, (void)axes, (void)dims;
+                                        std::span<const int64_t> dims, const std::string &network) {
+    (void)kernel, (void)axes, (void)dims, (void)network;
     return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
   }
   /// As CompileOptions::few_keys, for keys from now on.

@@ -23,6 +23,10 @@ class MeshKernelImpl;
 struct MeshOptions {
   /// How long a rank waits for the others before it fails with `rank_lost`.
   std::chrono::milliseconds timeout{30000};
+  /// The network between the ranks, by whose costs collectives are chosen: the text of a
+  /// description (docs/reference/mesh.md), or the name of one that tk has. Empty: "h200-node", or
+  /// for more than its 8 GPUs "h100-superpod". All ranks give the same.
+  std::string network;
 };
 
 /// One rank's place in a mesh. Ranks are numbered in row-major order of the axes. A handle: copies
@@ -36,6 +40,14 @@ public:
   static std::vector<Mesh> threads(std::initializer_list<MeshAxis> axes, MeshOptions options = {}) {
     return threads(std::span(axes.begin(), axes.size()), options);
   }
+
+  /// A rank of a group of processes on this machine, for the targets cpu and emu. All ranks give
+  /// the same `path`: files begin with it that hold what they exchange, in a folder that all may
+  /// write, best one in memory such as /dev/shm. None of them is there before, and none once all
+  /// ranks are gone. Returns once all ranks are here, and fails with `rank_lost` where one does not
+  /// come.
+  static Mesh process(const std::string &path, int64_t rank, std::span<const MeshAxis> axes,
+                      MeshOptions options = {});
 
   const std::vector<MeshAxis> &axes() const;
   int64_t size() const; ///< ranks

@@ -45,19 +45,39 @@ struct MeshScalar {
 enum class MeshCombine : uint8_t { sum, prod, max, min, any, all };
 
 struct MeshStep {
-  enum class Kind : uint8_t { launch, all_gather, all_reduce, reduce_scatter, all_to_all, copy };
+  enum class Kind : uint8_t {
+    launch,
+    all_gather,
+    all_reduce,
+    reduce_scatter,
+    all_to_all,
+    exchange, ///< block `r` of the rows goes to rank `r`, where it becomes the sender's block
+    copy,
+    gather_launch,   ///< an all_gather whose blocks of rows are launched as they arrive
+    launch_exchange, ///< launches of blocks of rows, each of which an exchange sends
+  };
+  static constexpr uint32_t no_tensor = ~uint32_t{0};
   Kind kind = Kind::launch;
-  // Of a launch.
+  // Of a launch, and of the kinds that hold one.
   uint32_t kernel = 0; ///< of ShardedKernel::locals
   std::string symbol;
   std::vector<uint32_t> inputs, outputs; ///< MeshPlan::tensors, in the kernel's order
   std::vector<MeshScalar> scalars;
+  /// Whether an input or an output is taken by blocks of rows, if launches are; as long as these.
+  std::vector<uint8_t> sliced_inputs, sliced_outputs;
   // Of the others: from one tensor to another.
   uint32_t from = 0, to = 0;
   uint32_t axis = 0;
   MeshCombine combine = MeshCombine::sum;
   uint32_t dim = 0;    ///< that is gathered, scattered, or made whole
   uint32_t to_dim = 0; ///< all_to_all: that becomes sharded
+  /// exchange: i32 tensors with the rows of each block that count, as they are sent and received.
+  /// Without them, and where the device alone knows them, whole blocks are sent.
+  uint32_t sent = no_tensor, received = no_tensor;
+  bool launches() const {
+    return kind == Kind::launch || kind == Kind::gather_launch || kind == Kind::launch_exchange;
+  }
+  bool communicates() const { return kind != Kind::launch && kind != Kind::copy; }
   bool operator==(const MeshStep &) const = default;
 };
 

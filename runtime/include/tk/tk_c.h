@@ -253,6 +253,30 @@ typedef struct tk_mesh_kernel tk_mesh_kernel;
  * TK_RANK_LOST. */
 TK_API tk_status tk_mesh_threads(const char *const *names, const int64_t *sizes, size_t axes,
                                  int64_t timeout_ms, tk_mesh **meshes, size_t count);
+
+/* The axes of a mesh of processes or GPUs, how long a rank waits for others, and the network
+ * between them: the text of a description, or the name of one that tk has; NULL for the default. */
+typedef struct tk_mesh_layout {
+  const char *const *names;
+  const int64_t *sizes;
+  size_t axes;
+  int64_t timeout_ms;
+  const char *network;
+} tk_mesh_layout;
+
+/* A rank of a group of processes on this machine, for the targets cpu and emu. All give the same
+ * `path`, which names no file before and none once all ranks are gone. */
+TK_API tk_status tk_mesh_process(const tk_mesh_layout *layout, const char *path, int64_t rank,
+                                 tk_mesh **mesh);
+/* What one rank makes with NCCL, and the others get by other means, to join one group of GPUs. */
+enum { TK_NCCL_ID_BYTES = 128 };
+TK_API tk_status tk_nccl_unique_id(char id[TK_NCCL_ID_BYTES]);
+/* Joins the group of an id as a rank, which is a GPU. */
+TK_API tk_status tk_mesh_join(const tk_mesh_layout *layout, const char id[TK_NCCL_ID_BYTES],
+                              int64_t rank, int32_t device, tk_mesh **mesh);
+/* A rank of a communicator (ncclComm_t) that the caller owns, and keeps while the mesh lives. */
+TK_API tk_status tk_mesh_of_communicator(const tk_mesh_layout *layout, void *communicator,
+                                         int32_t device, tk_mesh **mesh);
 TK_API void tk_mesh_free(tk_mesh *mesh);
 TK_API int64_t tk_mesh_rank(const tk_mesh *mesh);
 TK_API int64_t tk_mesh_size(const tk_mesh *mesh);

@@ -42,3 +42,21 @@ tk.kernel @elements dims [] params [#tk.param<"x">] results [] {
   %0 = tk.all_gather %x over "tp" dim 0 : tensor<4xf32> -> tensor<8xbf16>
   tk.return
 } {tk.mesh = ["tp"], tk.shardings = [[""]]}
+
+// -----
+
+tk.kernel @counts dims [] params [#tk.param<"x">, #tk.param<"n">] results [] {
+^bb0(%x: tensor<4xf32>, %n: tensor<2xf32>):
+  // expected-error @+1 {{expected counts of type tensor<?xi32>, got 'tensor<2xf32>'}}
+  %0 = tk.exchange %x over "tp" counts(%n, %n : tensor<2xf32>, tensor<2xf32>) : tensor<4xf32> -> tensor<4xf32>
+  tk.return
+} {tk.mesh = ["tp"], tk.shardings = [[""], [""]]}
+
+// -----
+
+tk.kernel @axis dims [] params [#tk.param<"x">] results [] {
+^bb0(%x: tensor<4xf32>):
+  // expected-error @+1 {{expected an axis of the kernel's mesh, got "ep"}}
+  %0 = tk.exchange %x over "ep" : tensor<4xf32> -> tensor<4xf32>
+  tk.return
+} {tk.mesh = ["tp"], tk.shardings = [[""]]}

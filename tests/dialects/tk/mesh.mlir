@@ -29,3 +29,23 @@ tk.kernel @combined dims ["M", "C"] params [#tk.param<"partial">, #tk.param<"x">
   %y = tk.all_to_all %x over "tp" from 0 to 1 : tensor<?x?xf32> -> tensor<?x?xf32>
   tk.return %y : tensor<?x?xf32>
 } {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 2>, tk.shardings = [["", ""], ["tp", ""], ["", "tp"]], tk.placed}
+
+// Rows that go to each rank, all of a block or those that count; and launches of blocks of rows.
+// CHECK-LABEL: tk.kernel @blocks
+tk.kernel @blocks dims ["M", "C"] params [#tk.param<"x">, #tk.param<"sent">, #tk.param<"received">] results ["z"] {
+^bb0(%M: index, %C: index, %x: tensor<?x?xf32>, %sent: tensor<2xi32>, %received: tensor<2xi32>):
+  %c2 = arith.constant 2 : index
+  tk.bind %x[%M, %C] : tensor<?x?xf32>
+  tk.bind %sent[%c2] : tensor<2xi32>
+  tk.bind %received[%c2] : tensor<2xi32>
+  // CHECK: tk.exchange %x over "ep" : tensor<?x?xf32> -> tensor<?x?xf32>
+  %a = tk.exchange %x over "ep" : tensor<?x?xf32> -> tensor<?x?xf32>
+  // CHECK: tk.exchange %x over "ep" counts(%sent, %received : tensor<2xi32>, tensor<2xi32>) : tensor<?x?xf32> -> tensor<?x?xf32>
+  %y = tk.exchange %x over "ep" counts(%sent, %received : tensor<2xi32>, tensor<2xi32>)
+      : tensor<?x?xf32> -> tensor<?x?xf32>
+  // CHECK: tk.launch @blocks_1(%{{.*}}) extents(%M, %C) by_rows "ep" {slicedOperands = array<i64: 0>, slicedResults = array<i64: 0>}
+  %z = tk.launch @blocks_1(%y) extents(%M, %C) by_rows "ep"
+      {slicedOperands = array<i64: 0>, slicedResults = array<i64: 0>}
+      : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  tk.return %z : tensor<?x?xf32>
+} {tk.mesh = ["ep"], tk.mesh_sizes = array<i64: 2>, tk.shardings = [["", ""], [""], [""], ["", ""]], tk.placed}

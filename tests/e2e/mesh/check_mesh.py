@@ -37,7 +37,7 @@ def main():
             meshes = [mesh for mesh in meshes if ranks(mesh) > 1][:1]
         for mesh in meshes:
             command = [tkc, "run", str(file), "--target", target, "--mesh", mesh, "--check", *options]
-            run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
             count += 1
             if run.returncode or ": right" not in run.stdout:
                 failed += 1

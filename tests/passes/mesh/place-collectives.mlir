@@ -59,7 +59,7 @@ tk.kernel @partial dims ["M", "C", "F"] params [#tk.param<"h">, #tk.param<"w">] 
     tk.yield %e : f32
   } names ["y"] : tensor<?x?xf32>
   tk.return %y : tensor<?x?xf32>
-} {tk.mesh = ["tp"], tk.mesh_sizes = array<i64: 4>, tk.shardings = [["", "tp"], ["tp", ""], ["tp", ""]]}
+} {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 256, 256, 256>, tk.mesh_sizes = array<i64: 4>, tk.shardings = [["", "tp"], ["tp", ""], ["tp", ""]]}
 
 // -----
 

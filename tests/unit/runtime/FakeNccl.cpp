@@ -82,11 +82,15 @@ int ncclGetUniqueId(UniqueId *id) {
   return 0;
 }
 int ncclCommInitRank(Comm **comm, int ranks, UniqueId id, int rank) {
-  std::lock_guard lock(registry);
-  Group *&group = groups[id.bytes[0]];
-  if (!group)
-    group = new Group(ranks);
+  std::unique_lock lock(registry);
+  Group *group = nullptr;
+  Group *&known = groups[id.bytes[0]];
+  if (!known)
+    known = new Group(ranks);
+  group = known;
   *comm = new Comm{group, rank};
+  lock.unlock();
+  group->meet(); // as NCCL does
   return 0;
 }
 #ifndef FAKE_NCCL_INCOMPLETE

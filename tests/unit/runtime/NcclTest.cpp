@@ -128,6 +128,8 @@ TEST_CASE("collectives of GPUs give what those on host memory give", "[nccl]") {
             step.kind = kind, step.combine = combine;
             compare(meshes, axis, step, {6, 12, 6});
           }
+        step.kind = MeshStep::Kind::exchange;
+        compare(meshes, axis, step, {6, 12, 6});
         step.kind = MeshStep::Kind::all_to_all;
         for (uint32_t to : {0, 1, 2}) {
           step.to_dim = to;
@@ -135,6 +137,93 @@ TEST_CASE("collectives of GPUs give what those on host memory give", "[nccl]") {
             compare(meshes, axis, step, {6, 12, 6});
         }
       }
+  }
+}
+
+namespace {
+
+/// Runs work on all ranks at once.
+template <typename Work> void onEach(const std::vector<Mesh> &meshes, Work work) {
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < meshes.size(); ++rank)
+    threads.emplace_back([&, rank] { work(rank); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+} // namespace
+
+TEST_CASE("an exchange sends the rows that count", "[nccl]") {
+  constexpr int64_t ranks = 3, rows = 4, columns = 2;
+  const std::vector<Mesh> meshes = join({{"ep", ranks}});
+  MeshStep step;
+  step.kind = MeshStep::Kind::exchange;
+  step.sent = step.received = 0;
+  const Extents shape{ranks * rows, columns};
+  auto count = [](size_t from, size_t to) { return static_cast<int32_t>((from + 2 * to) % 5); };
+  onEach(meshes, [&](size_t rank) {
+    std::vector<float> in(ranks * rows * columns), out(in.size(), -1.0F);
+    std::iota(in.begin(), in.end(), 100.0F * static_cast<float>(rank));
+    std::vector<int32_t> sent, received;
+    for (size_t peer = 0; peer < ranks; ++peer)
+      sent.push_back(count(rank, peer)), received.push_back(count(peer, rank));
+    meshes[rank].impl().run(
+        {&step, 0, DType::f32, shape, shape, in.data(), out.data(), sent.data(), received.data()},
+        {});
+    for (size_t peer = 0; peer < ranks; ++peer)
+      for (size_t i = 0; i < rows * columns; ++i) {
+        const bool counts = i < static_cast<size_t>(count(peer, rank)) * columns;
+        const float expected =
+            100.0F * static_cast<float>(peer) + static_cast<float>(rank * rows * columns + i);
+        CHECK(out[peer * rows * columns + i] == (counts ? expected : -1.0F));
+      }
+  });
+}
+
+TEST_CASE("blocks of rows are launched as they arrive, and before they go", "[nccl]") {
+  for (int64_t ranks : {1, 2, 3}) {
+    const std::vector<Mesh> meshes = join({{"tp", ranks}});
+    const Extents share{2, 3}, whole{2 * ranks, 3};
+    onEach(meshes, [&](size_t rank) {
+      std::vector<float> own(6, static_cast<float>(rank)), all(6 * static_cast<size_t>(ranks), -1);
+      std::vector<size_t> order;
+      MeshStep step;
+      step.kind = MeshStep::Kind::gather_launch;
+      const detail::CollectiveCall gather{&step, 0,          DType::f32, share,
+                                          whole, own.data(), all.data()};
+      meshes[rank].impl().run_by_rows(gather, {}, [&](size_t block) {
+        order.push_back(block);
+        CHECK(all[block * 6] == static_cast<float>(block)); // is there
+      });
+      CHECK(order.size() == static_cast<size_t>(ranks));
+      CHECK(order.front() == rank);
+      step.kind = MeshStep::Kind::launch_exchange;
+      order.clear();
+      std::vector<float> partial(all.size()), blocks(all.size(), -1);
+      const detail::CollectiveCall exchange{
+          &step, 0, DType::f32, whole, whole, partial.data(), blocks.data()};
+      meshes[rank].impl().run_by_rows(exchange, {}, [&](size_t block) {
+        order.push_back(block);
+        for (size_t i = 0; i < 6; ++i)
+          partial[block * 6 + i] = static_cast<float>(10 * rank + block);
+      });
+      CHECK(order.back() == rank); // the others are on their way before
+      for (size_t peer = 0; peer < static_cast<size_t>(ranks); ++peer)
+        CHECK(blocks[peer * 6 + 5] == static_cast<float>(10 * peer + rank));
+    });
+  }
+}
+
+TEST_CASE("a rank of a GPU that does not join is an error in time", "[nccl]") {
+  join({{"tp", 1}}); // the fake libraries
+  MeshOptions options;
+  options.timeout = std::chrono::milliseconds(50);
+  try {
+    join_nccl(nccl_unique_id(), 0, std::vector<MeshAxis>{{"tp", 2}}, 0, options);
+    FAIL("a group with a missing rank is taken");
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::rank_lost);
+    CHECK(error.message().find("not all 2 ranks joined within 50 ms") != std::string::npos);
   }
 }
 

@@ -1,0 +1,97 @@
+//===- MeshCosts.cpp - what a rank's work and its messages cost -----------===//
+#include "passes/mesh/MeshCosts.h"
+
+#include "passes/machine/CostModel.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/Error.h"
+
+#include <cassert>
+
+using namespace mlir;
+
+namespace tk::mesh {
+
+static network::Mesh meshWith(ArrayRef<MeshAxisInfo> axes) {
+  network::Mesh mesh;
+  for (const MeshAxisInfo &axis : llvm::reverse(axes)) // ranks are numbered in row-major order
+    mesh.axes.push_back({axis.name.str(), std::max<int64_t>(axis.size, 1)});
+  return mesh;
+}
+
+llvm::Expected<network::Network> networkFor(StringRef text, ArrayRef<MeshAxisInfo> axes) {
+  const network::Mesh mesh = meshWith(axes);
+  if (text.empty()) {
+    llvm::Expected<network::Network> node =
+        network::parseNetwork(*network::shippedNetwork("h200-node"));
+    if (!node || mesh.numDevices() <= node->numDevices())
+      return node;
+    text = "h100-superpod";
+  }
+  llvm::Expected<network::Network> network =
+      network::parseNetwork(network::shippedNetwork(text).value_or(text));
+  if (!network)
+    return network;
+  if (llvm::Error error = network::checkFits(*network, mesh))
+    return error;
+  return network;
+}
+
+double timeByRows(double blocks, double launch, double transfer) {
+  return std::max(blocks * launch, (blocks - 1) * transfer + launch) +
+         (blocks - 1) * cost::launch; // a launch and a transfer that wait for each other
+}
+
+/// The device of a network, with the first architecture that has it; an H200 where it is unknown.
+static Machine machineFor(const network::Network &network) {
+  const DeviceSpec *device = findDevice(network.device);
+  if (!device)
+    device = findDevice("H200");
+  const Architecture *found = nullptr;
+  for (const Architecture &row : allArchitectures())
+    if (row.arch == device->arch && (!found || row.features > found->features))
+      found = &row;
+  assert(found && "a device without an architecture");
+  return machineOf(*found, *device);
+}
+
+MeshCosts::MeshCosts(network::Network description, ArrayRef<MeshAxisInfo> axes)
+    : network(std::move(description)), machine(machineFor(network)) {
+  const network::Mesh mesh = meshWith(axes);
+  for (const MeshAxisInfo &axis : axes)
+    groups.push_back(network::groupOf(network, mesh, {axis.name}));
+}
+
+llvm::Expected<MeshCosts> MeshCosts::of(KernelOp kernel) {
+  const SmallVector<MeshAxisInfo> axes = meshOf(kernel);
+  auto text = kernel->getAttrOfType<StringAttr>(networkAttr);
+  llvm::Expected<network::Network> network = networkFor(text ? text.getValue() : "", axes);
+  if (!network)
+    return network.takeError();
+  return MeshCosts(std::move(*network), axes);
+}
+
+network::CollectiveTime MeshCosts::collective(network::Collective kind, size_t axis,
+                                              double bytes) const {
+  return network::predict(network, groups[axis], kind, bytes);
+}
+
+double MeshCosts::products(double multiplyAdds, Type operands) const {
+  const double clocks = double(machine.device.processors) * machine.device.clock();
+  auto matrix = [&](MatrixType type) {
+    return matrixRate(*machine.architecture, type) * clocks * machine.device.matrixShare();
+  };
+  if (operands.isF16() || operands.isBF16())
+    return multiplyAdds / matrix(MatrixType::Half);
+  if (isa<FloatType>(operands) && operands.getIntOrFloatBitWidth() == 8)
+    return multiplyAdds / matrix(MatrixType::ByteFloat);
+  if (operands.isF64())
+    return multiplyAdds / matrix(MatrixType::Double);
+  constexpr double productsOfF32 = 3; // of bf16, which stand for one of f32
+  if (operands.isF32())
+    return multiplyAdds * productsOfF32 / matrix(MatrixType::Half);
+  return multiplyAdds / (machine.architecture->rates.f32 * clocks);
+}
+
+} // namespace tk::mesh

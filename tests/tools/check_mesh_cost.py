@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Runs `tkc inspect --mesh` and `tkc view --mesh`: the steps of a rank, their times by hand, and wrong input.
+
+check_mesh_cost.py TKC
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAYERS, EXPERTS = ROOT / "examples/tensor_parallel.tk", ROOT / "examples/experts.tk"
+SLOW = ROOT / "tests/e2e/mesh/networks/slow.json"
+problems = []
+
+
+def expect(condition, message):
+    if not condition:
+        problems.append(message)
+
+
+def near(value, expected, what):
+    expect(abs(value - expected) <= 1e-3 * expected, f"{what}: {value}, expected {expected}")
+
+
+class Tool:
+    def __init__(self, tkc):
+        self.tkc = tkc
+
+    def run(self, command, *words):
+        return subprocess.run([self.tkc, command, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+
+    def inspect(self, file, *words):
+        ran = self.run("inspect", file, "--target", "sm_90a", "--json", *words)
+        expect(ran.returncode == 0, f"{words}: {ran.stderr}")
+        return json.loads(ran.stdout) if ran.returncode == 0 else {"steps": []}
+
+    def refused(self, code, part, *words, command="inspect"):
+        ran = self.run(command, *words)
+        expect(ran.returncode == code and not ran.stdout, f"{words}: exit {ran.returncode}, expected {code}")
+        expect(part in ran.stderr, f"{words}: expected '{part}' in: {ran.stderr}")
+
+
+def dims(**sizes):
+    return [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
+
+
+UP = ["--kernel", "up", "--mesh", "tp=2"]
+SMALL, LARGE = dims(M=128, C=4096, F=14336), dims(M=8192, C=4096, F=14336)
+
+
+def check_steps(tool):
+    small = tool.inspect(LAYERS, *UP, *SMALL)
+    expect([step["step"] for step in small["steps"]] == ["all_gather over tp", "launch up_1"], f"steps: {small['steps']}")
+    gather, launch = small["steps"]
+    # 1 MiB: 8.3 us of base, one step of 0.52 us, and half a MiB at 0.328 of 450 GB/s.
+    near(gather["comms_us"], 8.3 + 0.52 + 2 ** 19 / (0.328 * 450e3), "gather of 1 MiB")
+    expect(gather["bound"] == "node" and gather["array_bytes"] == 2 ** 20, f"gather: {gather}")
+    expect(0 < launch["math_us"] < launch["launch_us"] and launch["comms_us"] == 0, f"launch: {launch}")
+    near(small["total_us"], gather["comms_us"] + launch["launch_us"], "one after the other")
+    # On a pair of GPUs the same links take the same time.
+    pair = tool.inspect(LAYERS, *UP, *SMALL, "--network", "h200-pair")
+    near(pair["steps"][0]["comms_us"], gather["comms_us"], "gather of a pair")
+    expect(pair["network"] != small["network"], "the pair has the name of the node")
+
+
+def check_overlap(tool):
+    large = tool.inspect(LAYERS, *UP, *LARGE)
+    step = large["steps"][0]
+    expect(len(large["steps"]) == 1 and step["step"] == "gather_launch over tp up_1", f"steps: {large['steps']}")
+    # One send of 32 MiB at 0.76 of 450 GB/s.
+    near(step["comms_us"], 32.7 + 3.4 + 2 ** 25 / (0.76 * 450e3), "send of half of the rows")
+    expect(0 < step["hidden_us"] <= step["comms_us"], f"hidden: {step}")
+    near(step["total_us"], step["launch_us"] + step["comms_us"] - step["hidden_us"], "total")
+    text = tool.run("inspect", LAYERS, "--target", "sm_90a", *UP, *LARGE).stdout
+    expect("T_comms" in text and "gather_launch over tp up_1" in text, f"text: {text}")
+    down = tool.inspect(LAYERS, "--kernel", "down", "--mesh", "tp=2", *LARGE)
+    expect(down["steps"][0]["step"] == "launch_exchange over tp down_1", f"steps: {down['steps']}")
+    why = tool.run("explain", LAYERS, "--target", "sm_90a", *UP, *LARGE).stdout
+    expect("block by block beside the transfers" in why, f"explain: {why}")
+
+
+def check_experts(tool):
+    sizes = ["--mesh", "ep=2", "--kernel", "experts", *dims(M=4096, C=2048, E=64, F=1408, K=6)]
+    steps = tool.inspect(EXPERTS, *sizes)["steps"]
+    sent = [step for step in steps if step["step"] == "exchange over ep"]
+    expect(len(sent) == 3, f"{len(sent)} exchanges: ids, rows and results are expected")
+    # The rows of all tokens and experts, in bf16, each of which goes to one rank.
+    near(sent[1]["array_bytes"], 4096 * 6 * 2048 * 2, "bytes of the rows")
+    one = tool.inspect(EXPERTS, *sizes[2:], "--mesh", "ep=1")["steps"]
+    expect([step["step"].split()[0] for step in one] == ["launch"], f"one rank: {one}")
+
+
+def check_view(tool):
+    ran = tool.run("view", LAYERS, "--target", "sm_90a", *UP, *SMALL, "--quick", "--json", "-o", "-")
+    document = json.loads(ran.stdout) if ran.returncode == 0 else {}
+    expect(document.get("mesh", {}).get("mesh") == "tp=2", f"view: {ran.stderr}")
+    page = tool.run("view", LAYERS, "--target", "sm_90a", *UP, *SMALL, "--quick", "-o", "-").stdout
+    expect("meshCard" in page and "all_gather over tp" in page, "the page does not show the steps")
+    tool.refused(1, "give each with --dim", LAYERS, "--target", "sm_90a", *UP, "--quick", command="view")
+
+
+def check_refusals(tool):
+    file = [LAYERS, "--target", "sm_90a", *UP]
+    tool.refused(1, "give each with --dim", *file, "--dim", "M=128")
+    tool.refused(1, "M % 2 == 0 (axis 'tp' of the mesh)", *file, *dims(M=127, C=64, F=64))
+    tool.refused(1, "which the mesh does not have", LAYERS, "--target", "sm_90a", "--kernel", "up", "--mesh", "dp=2", *SMALL)
+    tool.refused(1, "expected --mesh AXIS=RANKS", LAYERS, "--target", "sm_90a", "--kernel", "up", "--mesh", "tp", *SMALL)
+    tool.refused(1, "nowhere.json", *file, *SMALL, "--network", "nowhere.json")
+    tool.refused(1, "format", *file, *SMALL, "--network", ROOT / "examples/models/llama-8b.json")
+    tool.refused(1, "the network", LAYERS, "--target", "sm_90a", "--kernel", "up", "--mesh", "tp=4", *SMALL, "--network", "h200-pair")
+    tool.refused(2, "--sass", *file, *SMALL, "--sass")
+    tool.refused(2, "--mesh", LAYERS, "--target", "cpu", *UP, *SMALL)
+    expect(tool.run("inspect", LAYERS, "--kernel", "up", "--network", SLOW, *SMALL).returncode != 0, "--network without --mesh")
+
+
+def main():
+    tool = Tool(sys.argv[1])
+    for check in (check_steps, check_overlap, check_experts, check_view, check_refusals):
+        check(tool)
+    print("\n".join(problems) or "the costs of meshes are right")
+    sys.exit(1 if problems else 0)
+
+
+main()
