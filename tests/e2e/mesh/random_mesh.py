@@ -17,6 +17,8 @@ import tempfile
 MESHES = ({"tp": 2}, {"tp": 3}, {"dp": 2, "tp": 2}, {"tp": 4}, {"dp": 2, "tp": 3}, {"tp": 8})
 # Extents that each axis of each mesh divides.
 DIMS = {"A": 24, "B": 48, "C": 24}
+# Those of programs with experts.
+EXPERT_DIMS = {"A": 24, "B": 24, "E": 24, "F": 24, "K": 3}
 INDEX = {"A": "a", "B": "b", "C": "c"}
 
 SLOW = pathlib.Path(__file__).resolve().parent / "networks/slow.json"
@@ -112,6 +114,55 @@ class Program:
         return f"mesh ({', '.join(self.axes)})\nkernel k({', '.join(self.params)})\n    -> ({results}) {{\n{body}\n}}\n"
 
 
+class Experts:
+    """Rows whose matrices stand in integer tensors."""
+
+    def __init__(self, rng, axes):
+        self.rng, self.axes = rng, axes
+        self.inputs, self.params = [], []
+
+    def add(self, name, dtype, dims):
+        """A parameter, whose first dimension is often sharded by the last axis, and others by others."""
+        free, texts = list(self.axes), []
+        for place, dim in enumerate(dims):
+            axis = free[-1] if free and place == 0 else free[0] if free else None
+            is_sharded = axis and dim != "K" and self.rng.random() < (0.8 if place == 0 else 0.25)
+            texts.append(f"{dim} @ {free.pop(free.index(axis))}" if is_sharded else dim)
+        self.params.append(f"{name}: {dtype}[{', '.join(texts)}]")
+        return f"{name}: {dtype}[{', '.join(texts)}]"
+
+    def text(self):
+        rng = self.rng
+        has_k = rng.random() < 0.6
+        rows, at = (["A", "K"], "a, k") if has_k else (["A"], "a")
+        if has_k and rng.random() < 0.3:
+            rows, place = ["K", "A"], "k, a"
+        else:
+            place = at
+        dtype = rng.choice(("f32", "bf16"))
+        self.add("x", dtype, ["A", "B"])
+        self.add("ids", rng.choice(("i32", "i64")), rows)
+        self.inputs.append(f"ids=random:{rng.randint(0, 99)}:{rng.choice((0, -3))}:{rng.choice((24, 27))}")
+        self.add("w", dtype, ["E", "B", "F"])
+        lines = [f"let h[{at}, f] = relu(sum[b](x[a, b] * w[ids[{place}], b, f])) * 0.1"]
+        last, columns = "h", "f"
+        if rng.random() < 0.6:
+            self.add("v", dtype, ["E", "F", "B"])
+            lines.append(f"let o[{at}, b] = sum[f](h[{at}, f] * v[ids[{place}], f, b])")
+            last, columns = "o", "b"
+        if rng.random() < 0.5:
+            self.add("u", "f32", ["E", "B" if columns == "b" else "F"])
+            lines.append(f"let q[{at}, {columns}] = {last}[{at}, {columns}] + u[ids[{place}], {columns}]")
+            last = "q"
+        value = f"{last}[{at}, {columns}]"
+        lines.append(f"y[a, {columns}] = " + (f"sum[k]({value})" if has_k else value))
+        params = list(self.params)
+        result = self.add("y", "f32", ["A", columns.upper()])
+        body = "\n".join(f"  {line}" for line in lines)
+        self.params = params
+        return f"mesh ({', '.join(self.axes)})\nkernel k({', '.join(params)})\n    -> ({result}) {{\n{body}\n}}\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tkc")
@@ -126,7 +177,7 @@ def main():
         for number in range(options.seed, options.seed + options.count):
             rng = random.Random(number)
             mesh = rng.choice(MESHES)
-            program = Program(rng, list(mesh))
+            program = (Experts if number % 4 == 3 else Program)(rng, list(mesh))
             path = folder / f"random{number}.tk"
             text = program.text()
             path.write_text(text)
@@ -134,7 +185,7 @@ def main():
                        ",".join(f"{axis}={size}" for axis, size in mesh.items())]
             if number % 2:  # what saves or hides bytes
                 command += ["--network", str(SLOW)]
-            for dim, size in DIMS.items():
+            for dim, size in (EXPERT_DIMS if isinstance(program, Experts) else DIMS).items():
                 if any(dim in part.split("[")[1] for part in program.params if "[" in part):
                     command += ["--dim", f"{dim}={size}"]
             for source in program.inputs:
