@@ -126,8 +126,9 @@ TEST_CASE("another kernel on a rank is a mismatch", "[mesh]") {
 TEST_CASE("a rank that does not come is lost within the time", "[mesh]") {
   TemporaryCache cache;
   const Kernel kernel = compile(source, onCpu()).kernel("sums");
-  const std::vector<Mesh> meshes =
-      Mesh::threads({{"tp", 3}}, MeshOptions{std::chrono::milliseconds(50)});
+  MeshOptions options;
+  options.timeout = std::chrono::milliseconds(50);
+  const std::vector<Mesh> meshes = Mesh::threads({{"tp", 3}}, options);
   std::vector<std::vector<float>> y(3, std::vector<float>(3));
   const std::vector<Status> all = onEach(meshes, [&](size_t rank) {
     return rank == 1 ? Status() : callSums(kernel, meshes[rank], 5, 1.0F, y[rank]);
@@ -217,6 +218,35 @@ TEST_CASE("positions are in row-major order of the axes", "[mesh]") {
   CHECK(meshes[5].position(1) == 2);
   CHECK(meshes[3].position(0) == 1);
   CHECK(meshes[3].position(1) == 0);
+}
+
+TEST_CASE("the network decides which collectives a plan has", "[mesh]") {
+  TemporaryCache cache;
+  const Kernel kernel = compile(R"(mesh (tp)
+kernel down(h: f32[M, F @ tp], w: f32[F @ tp, C]) -> (y: f32[M @ tp, C]) {
+  y[m, c] = sum[f](h[m, f] * w[f, c])
+})",
+                                onCpu())
+                            .kernel("down");
+  auto planOn = [&](const std::string &network) {
+    MeshOptions options;
+    options.network = network;
+    return MeshKernel(kernel, Mesh::threads({{"tp", 2}}, options)[0]).plan();
+  };
+  // Sizes that are not known count as large ones: blocks go to their owners beside the product.
+  const MeshPlan byRows = planOn("h200-node");
+  REQUIRE(byRows.steps.size() == 2);
+  CHECK(byRows.steps[0].kind == MeshStep::Kind::launch_exchange);
+  CHECK(byRows.steps[0].launches());
+  CHECK(byRows.num_collectives() == 1);
+  CHECK(planOn("").steps == byRows.steps);
+  // Where a send is as slow as it can be, the partial sums are scattered behind the product.
+  const MeshPlan slowSends = planOn(R"({"name": "slow sends", "source": "", "device": "H200",
+    "protocols": [{"name": "p", "base_us": 0}],
+    "levels": [{"name": "node", "children": 2, "links": 1, "link_gb_s": 450, "switches": 1,
+                "ports": 2, "protocols": {"p": {"step_us": 0, "share": {"send": 0.001, "other": 1}}}}]})");
+  CHECK(slowSends.steps[1].kind == MeshStep::Kind::reduce_scatter);
+  CHECK_THROWS_AS(planOn("no network"), Error);
 }
 
 TEST_CASE("a plan says what each rank runs", "[mesh]") {
