@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Sharded kernels on several GPUs of one machine beside PyTorch with NCCL.
+
+    bench/mesh.py [WORD]…     only the lines whose name contains one of the words
+    --ranks N                 how many GPUs (2)
+    --repeats N               rounds in alternation (7); a round is 20 calls
+    --plan                    also print what each rank runs
+
+Lines: all-gather and product (M x 4096 -> 14336), product and reduce-scatter (M x 14336 -> 4096), an all-reduce with
+residual and RMSNorm, experts of which each token has several. Partial sums of tk travel in bf16 (`wire = bf16`), as those
+of PyTorch do. The peers are cuBLAS with NCCL, and PyTorch's tensor parallelism on symmetric memory ("async"), where it
+runs. A call is timed within a CUDA graph of 20, or alone where it cannot be captured. A time is the median of rounds
+of the slowest rank. The error is the difference from NCCL's result, relative to its norm.
+"""
+import argparse
+import os
+import statistics
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "python"))
+
+CALLS = 20
+C, F = 4096, 14336
+GATHERED = """mesh (tp)
+kernel up(x: bf16[M @ tp, C], w: bf16[C, F @ tp]) -> (h: bf16[M, F @ tp]) { h[m, f] = sum[c](x[m, c] * w[c, f]) }
+"""
+SCATTERED = """mesh (tp)
+kernel down(h: bf16[M, F @ tp], w: bf16[F @ tp, C]) -> (y: bf16[M @ tp, C]) {
+  y[m, c] = sum[f; wire = bf16](h[m, f] * w[f, c])
+}
+"""
+REDUCED = """mesh (tp)
+kernel norm(p: bf16[R @ tp, M, C], r: bf16[M, C], g: bf16[C]) -> (s: bf16[M, C], y: bf16[M, C]) {
+  let t[m, c] = sum[d; wire = bf16](p[d, m, c]) + r[m, c]
+  s[m, c] = t[m, c]
+  y[m, c] = t[m, c] * rsqrt(mean[c](t[m, c]^2) + 1e-5) * g[c]
+}
+"""
+
+
+def graph_of(call):
+    """Calls in a row as one CUDA graph; plain calls where they cannot be captured."""
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    try:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(CALLS):
+                call()
+        return graph.replay, True
+    except Exception as error:  # said once, beside the line
+        torch.cuda.synchronize()
+        return lambda: [call() for _ in range(CALLS)], str(error).splitlines()[0][:80]
+
+
+def times(calls, repeats):
+    """Microseconds of one call, of the slowest rank."""
+    made = [graph_of(call) for call in calls]
+    found = [[] for _ in calls]
+    for _ in range(repeats):
+        for record, (run, _) in zip(found, made):
+            dist.barrier()
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            run()
+            last.record()
+            torch.cuda.synchronize()
+            slowest = torch.tensor([first.elapsed_time(last) * 1e3 / CALLS], device="cuda")
+            dist.all_reduce(slowest, dist.ReduceOp.MAX)
+            record.append(slowest.item())
+    return [statistics.median(record) for record in found], [how for _, how in made]
+
+
+def error(got, want):
+    return ((got.float() - want.float()).norm() / want.float().norm()).item()
+
+
+def async_gather(x, w):
+    group = dist.group.WORLD.group_name
+    return torch.ops.symm_mem.fused_all_gather_matmul(x, [w], gather_dim=0, group_name=group)[1][0]
+
+
+def async_scatter(h, w):
+    group = dist.group.WORLD.group_name
+    return torch.ops.symm_mem.fused_matmul_reduce_scatter(h, w, "sum", scatter_dim=0, group_name=group)
+
+
+def compile_for(mesh, text):
+    import tk
+    module = tk.compile(text)
+    return mesh.kernel(module[module.kernels[0]])
+
+
+def normal(*shape, scale=1.0):
+    return (torch.randn(*shape, device="cuda") * scale).bfloat16()
+
+
+def gather_case(mesh, kernel, m):
+    ranks = mesh.size
+    x, w = normal(m // ranks, C), normal(C, F // ranks, scale=C ** -0.5)
+    whole, h, out = (torch.empty(*shape, dtype=torch.bfloat16, device="cuda")
+                     for shape in ((m, C), (m, F // ranks), (m, F // ranks)))
+
+    def nccl():
+        dist.all_gather_into_tensor(whole, x)
+        torch.mm(whole, w, out=h)
+    return (lambda: kernel(x, w, out=out)), nccl, (lambda: async_gather(x, w)), (lambda: torch.mm(whole, w, out=h)), out, h
+
+
+def scatter_case(mesh, kernel, m):
+    ranks = mesh.size
+    x, w = normal(m, F // ranks), normal(F // ranks, C, scale=F ** -0.5)
+    part = torch.empty(m, C, dtype=torch.bfloat16, device="cuda")
+    y, out = (torch.empty(m // ranks, C, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+
+    def nccl():
+        torch.mm(x, w, out=part)
+        dist.reduce_scatter_tensor(y, part)
+    return (lambda: kernel(x, w, out=out)), nccl, (lambda: async_scatter(x, w)), (lambda: torch.mm(x, w, out=part)), out, y
+
+
+def norm_case(mesh, kernel, m):
+    part, r, g = normal(1, m, C), normal(m, C), normal(C)
+    dist.broadcast(r, 0)
+    dist.broadcast(g, 0)
+    s, y = (torch.empty(m, C, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    whole, want = torch.empty_like(s), torch.empty_like(s)
+
+    def nccl():
+        whole.copy_(part[0])
+        dist.all_reduce(whole)
+        t = whole.float() + r.float()
+        want.copy_(t * torch.rsqrt(t.square().mean(-1, keepdim=True) + 1e-5) * g.float())
+    reduced = torch.empty_like(s)
+    return (lambda: kernel(part, r, g, out=[s, y])), nccl, None, (lambda: dist.all_reduce(reduced)), y, want
+
+
+LINES = ([("all-gather, product", GATHERED, gather_case, m, "product alone") for m in (128, 512, 2048, 8192, 16384)] +
+         [("product, reduce-scatter", SCATTERED, scatter_case, m, "product alone") for m in (128, 512, 2048, 8192, 16384)] +
+         [("all-reduce, residual, norm", REDUCED, norm_case, m, "all-reduce alone") for m in (1, 8, 16, 64)])
+
+
+def work(rank, options):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=options.ranks, device_id=torch.device("cuda", rank))
+    import tk
+    mesh = tk.Mesh.from_torch()
+    try:
+        from torch.distributed._symmetric_memory import enable_symm_mem_for_group
+        enable_symm_mem_for_group(dist.group.WORLD.group_name)
+        has_async = True
+    except Exception:
+        has_async = False
+    torch.manual_seed(rank)
+    kernels = {}
+    for name, text, case, m, alone in LINES:
+        title = f"{name} M={m}"
+        if options.words and not any(word in title for word in options.words):
+            continue
+        try:
+            if text not in kernels:
+                kernels[text] = compile_for(mesh, text)
+            ours, nccl, fast, single, got, want = case(mesh, kernels[text], m)
+            ours()
+            nccl()
+            torch.cuda.synchronize()
+            wrong = error(got, want)
+            calls = [ours, nccl, single] + ([fast] if fast and has_async else [])
+            (tk_time, peer, least, *others), how = times(calls, options.repeats)
+            if rank == 0:
+                note = f"  async {others[0]:8.1f} ratio {others[0] / tk_time:.2f}" if others else ""
+                note += "" if how[0] is True else f"  (not captured: {how[0]})"
+                print(f"{title:34} tk {tk_time:8.1f} us  NCCL {peer:8.1f} ratio {peer / tk_time:.2f}  "
+                      f"{alone} {least:8.1f}{note}  err {wrong:.1e}", flush=True)
+                if options.plan:
+                    print(kernels[text].plan, flush=True)
+        except Exception as failure:
+            print(f"rank {rank}: {title} failed: {str(failure).splitlines()[0][:300]}", flush=True)
+            break
+    dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--port", type=int, default=29517)
+    options = parser.parse_args()
+    torch.multiprocessing.spawn(work, (options,), nprocs=options.ranks)
+
+
+if __name__ == "__main__":
+    main()
