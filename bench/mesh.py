@@ -43,11 +43,13 @@ kernel norm(p: bf16[R @ tp, M, C], r: bf16[M, C], g: bf16[C]) -> (s: bf16[M, C],
 """
 
 
-def graph_of(call):
+def graph_of(call, captures):
     """Calls in a row as one CUDA graph; plain calls where they cannot be captured."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
+    if not captures:
+        return lambda: [call() for _ in range(CALLS)], True
     try:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -59,9 +61,9 @@ def graph_of(call):
         return lambda: [call() for _ in range(CALLS)], str(error).splitlines()[0][:80]
 
 
-def times(calls, repeats):
+def times(calls, repeats, captures):
     """Microseconds of one call, of the slowest rank."""
-    made = [graph_of(call) for call in calls]
+    made = [graph_of(call, captures) for call in calls]
     found = [[] for _ in calls]
     for _ in range(repeats):
         for record, (run, _) in zip(found, made):
@@ -153,6 +155,8 @@ def work(rank, options):
     import tk
     mesh = tk.Mesh.from_torch()
     try:
+        if options.no_async:
+            raise ImportError
         from torch.distributed._symmetric_memory import enable_symm_mem_for_group
         enable_symm_mem_for_group(dist.group.WORLD.group_name)
         has_async = True
@@ -173,7 +177,7 @@ def work(rank, options):
             torch.cuda.synchronize()
             wrong = error(got, want)
             calls = [ours, nccl, single] + ([fast] if fast and has_async else [])
-            (tk_time, peer, least, *others), how = times(calls, options.repeats)
+            (tk_time, peer, least, *others), how = times(calls, options.repeats, options.captures)
             if rank == 0:
                 note = f"  async {others[0]:8.1f} ratio {others[0] / tk_time:.2f}" if others else ""
                 note += "" if how[0] is True else f"  (not captured: {how[0]})"
@@ -193,6 +197,8 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--plain", dest="captures", action="store_false", help="plain calls, no CUDA graphs")
+    parser.add_argument("--no-async", action="store_true", help="without the peers on symmetric memory")
     parser.add_argument("--port", type=int, default=29517)
     options = parser.parse_args()
     torch.multiprocessing.spawn(work, (options,), nprocs=options.ranks)
