@@ -230,6 +230,7 @@ static constexpr PatternInfo startPatterns[] = {
 static constexpr PatternInfo limitPatterns[] = {
     {.name = "consumers", .summary = "Limit the registers of consumer warps to those in use."},
     {.name = "blocks", .summary = "Ask for thread blocks that hide the latency of memory."},
+    {.name = "products", .summary = "Ask for two blocks whose threads convert operands in turn."},
 };
 
 ArrayRef<PatternInfo> patternsOf(StringRef pass) {

@@ -22,8 +22,16 @@
 //    of the previous ones. Then only the rescaling and the conversion of numerators are left to do
 //    after it. With this limit, ptxas computes some numerators after the wait.
 //
-// The pattern declines if it would free fewer than 24 registers, if numerators are not carried as
+// This pattern declines if it would free fewer than 24 registers, if numerators are not carried as
 // 16 bits, or if an iteration loads tiles or computes with masked scores.
+//
+// Pattern `products` asks for two blocks where threads convert or compute operands of `mma.sync`
+// that were copied ahead (tk-fetch-operands). Products of one block then run while another block's
+// threads convert. It takes blocks of which the registers of only one would fit without a limit.
+//
+// 6. It counts the registers of the tiles that are live at once in the loop. These and 24 registers
+//    to compute with must fit twice, and so must the shared memory. Loops beside it, such as those
+//    of masked iterations, may spill: they have few iterations.
 //
 // Before: tkgpu.func @rows { ... } {num_warps = 4}
 // After:  tkgpu.func @rows { ... } {min_blocks = 6, num_warps = 4}
@@ -38,6 +46,7 @@
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/rows/RowMemory.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,6 +72,11 @@ static constexpr int64_t spareInSteps = 24;
 /// nothing.
 static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
 static constexpr int64_t usualThreads = 128;
+/// Registers to compute with beside all tiles that are live in a loop of products, whose elements
+/// ptxas computes one after the other.
+static constexpr int64_t workingBesideProducts = 24;
+/// Registers that a thread has at most.
+static constexpr int64_t registersOfWholeThread = 255;
 
 /// 32-bit registers of a thread for the elements of a tile.
 static int64_t registersFor(Value tile) {
@@ -139,6 +153,53 @@ static int64_t registersCarried(scf::ForOp loop) {
   if (carried > 0 && read > 0 && llvm::none_of(*loop.getBody(), isReductionOrScan))
     return carried + loaded + read + registersOutside(loop);
   return carried > 0 ? std::max<int64_t>(carried + loaded - workingRegisters / 2, 0) : 0;
+}
+
+/// Is a tile computed element by element where the only reader, an elementwise operation, needs it?
+static bool isComputedAtUse(Value tile) {
+  return tile.hasOneUse() && tile.getDefiningOp()->hasTrait<OpTrait::Elementwise>() &&
+         tile.user_begin()->hasTrait<OpTrait::Elementwise>();
+}
+
+/// Registers of the tiles that are live at once in a loop of products. Products add to accumulators
+/// in place, and a tile that is broadcast keeps its registers.
+static int64_t registersInLoop(scf::ForOp loop) {
+  llvm::DenseMap<Operation *, int64_t> ending;
+  int64_t live = 0, most = 0;
+  for (Operation &op : *loop.getBody()) {
+    int64_t begun = 0;
+    for (Value value : op.getResults()) {
+      if (!isTile(value) || isCheapTile(value) || isa<DotOp, BroadcastOp>(op) ||
+          value.use_empty() || isComputedAtUse(value))
+        continue;
+      Operation *last = nullptr;
+      for (Operation *user : value.getUsers()) {
+        Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
+        last = !last || last->isBeforeInBlock(here) ? here : last;
+      }
+      begun += registersFor(value);
+      ending[last] += registersFor(value);
+    }
+    // The result of an elementwise operation takes the place of an operand.
+    const bool isInPlace = op.hasTrait<OpTrait::Elementwise>();
+    live += begun - (isInPlace ? ending.lookup(&op) : 0);
+    most = std::max(most, live);
+    live -= isInPlace ? 0 : ending.lookup(&op);
+  }
+  for (Value value : loop.getRegionIterArgs())
+    if (isTile(value))
+      most += registersFor(value);
+  return most + registersOutside(loop);
+}
+
+/// Bytes of all buffers of a block in shared memory; fewer if they share bytes.
+static int64_t mostSharedBytes(FuncOp function) {
+  int64_t bytes = 0;
+  function.walk([&](AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
+  function.walk([&](AllocPrivateOp alloc) {
+    bytes += alloc.getType().getBytesOfThread() * function.getBlockWarps() * 32;
+  });
+  return bytes;
 }
 
 /// Registers for the tiles that are loaded behind `reduction`.
@@ -237,9 +298,34 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       for (FuncOp function : getOperation().getOps<FuncOp>())
         numLimited += limitBlocks(function);
     });
+    patterns.run("products", [&] {
+      auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numLimited += target && limitProducts(function, target);
+    });
   }
 
 private:
+  /// Asks for two blocks whose threads compute operands in turn; true if it did.
+  static bool limitProducts(FuncOp function, TargetAttr target) {
+    constexpr int64_t blocks = 2;
+    const int64_t threads = function.getBlockWarps() * 32;
+    int64_t most = 0;
+    bool isOther = false;
+    function.walk([&](Operation *op) {
+      auto loop = dyn_cast<scf::ForOp>(op);
+      isOther |= isa<WarpgroupDotOp, WarpRolesOp, BulkCopyOp>(op);
+      if (loop && !loop.getBody()->getOps<DotOp>().empty() &&
+          !loop.getBody()->getOps<PrivateLoadOp>().empty())
+        most = std::max(most, registersInLoop(loop));
+    });
+    if (most == 0 || isOther || blocksWith(registersOfWholeThread, 0, threads) >= blocks ||
+        blocksWith(most, workingBesideProducts, threads) < blocks ||
+        sharedBytesOfBlock(target, blocks) < mostSharedBytes(function))
+      return false;
+    function.setMinBlocks(blocks);
+    return true;
+  }
   /// Asks for several blocks a multiprocessor; true if it did.
   static bool limitBlocks(FuncOp function) {
     int64_t across = -1, withLoads = 0, carried = 0;
