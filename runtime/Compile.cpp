@@ -150,7 +150,7 @@ std::vector<Resources> Module::resources(std::string_view kernel_name, const Fac
     throw Error(ErrorCode::unsupported,
                 "resources are known for GPU targets, not for " + detail::held(m_impl).target);
   detail::KernelImpl &impl = detail::held(kernel(kernel_name).m_impl);
-  std::shared_ptr<const detail::Variant> variant = impl.variant(impl.complete(facts), nullptr);
+  std::shared_ptr<const detail::Variant> variant = impl.variant(impl.complete(facts));
   cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
   auto module = cuda::GpuModule::load(device, variant->executable.cubin);
   // Shared memory hardly ever depends on sizes; where it does, the smallest sizes stand for it.

@@ -20,13 +20,13 @@ bool is_ready(const std::shared_future<std::shared_ptr<const Variant>> &future) 
 std::shared_ptr<const Variant> KernelImpl::variant_of_call(Facts &facts, const Stream *stream,
                                                            std::span<const int64_t> dims) {
   if (!stream || !m_background->enabled() || m_compiled->is_deterministic(m_index))
-    return variant(facts, stream, dims);
+    return variant(facts, dims);
   Facts general = facts;
   general.dims.clear();
   general = complete(general);
   const std::string key = facts.key();
   if (general.key() == key)
-    return variant(facts, stream, dims);
+    return variant(facts, dims);
   {
     std::lock_guard lock(m_mutex);
     auto own = m_variants.find(key);
@@ -39,7 +39,7 @@ std::shared_ptr<const Variant> KernelImpl::variant_of_call(Facts &facts, const S
     if (own == m_variants.end() && !m_frozen->load() && m_compiled_later.insert(key).second)
       compile_later(facts);
   }
-  std::shared_ptr<const Variant> found = variant(general, stream, dims);
+  std::shared_ptr<const Variant> found = variant(general, dims);
   facts = std::move(general);
   return found;
 }
@@ -53,7 +53,7 @@ void KernelImpl::compile_later(const Facts &facts) {
 
 void KernelImpl::compile_in_background(const Facts &facts) {
   try {
-    std::shared_ptr<const Variant> better = variant(facts, nullptr);
+    std::shared_ptr<const Variant> better = variant(facts);
     load(*better);
   } catch (const std::exception &error) {
     log_message("'" + signature().name + "' keeps its general variant for [" + facts.key() +

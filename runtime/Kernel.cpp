@@ -88,7 +88,7 @@ Error KernelImpl::frozen_error(std::span<const int64_t> dims) const {
                {signature().span});
 }
 
-std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Stream *stream,
+std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts,
                                                    std::span<const int64_t> dims) {
   std::string key = facts.key();
   std::promise<std::shared_ptr<const Variant>> promise;
@@ -100,13 +100,6 @@ std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Str
     if (it == m_variants.end()) {
       if (m_frozen->load() && m_compiled->compiles())
         throw frozen_error(dims);
-      if (stream && on_gpu()) {
-        cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
-        if (cuda::is_capturing(device, stream->handle))
-          throw Error(ErrorCode::needs_prepare, "call prepare() before the capture: '" +
-                                                    signature().name +
-                                                    "' is not compiled for these sizes");
-      }
       future = promise.get_future().share();
       m_variants.emplace(key, future);
       ours = true;

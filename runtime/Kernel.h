@@ -54,7 +54,7 @@ public:
   size_t index() const { return m_index; }
   const CompileOptions &options() const { return m_options; }
 
-  /// Checks, compiles, loads. `stream` is asked whether it captures: then nothing may be compiled.
+  /// Checks, compiles, loads. Without a stream, the call's own variant is compiled at once.
   std::shared_ptr<const BoundImpl> bind(const Arguments &arguments, const Stream *stream);
   /// Launches a call that has passed every check before, and says whether it has.
   bool launch_known(Stream stream, std::span<const tk_value> values, const CallKey &key);
@@ -68,8 +68,7 @@ public:
   Expected<std::string> text_for(std::string_view stage, std::string_view target,
                                  std::span<const std::optional<int64_t>> dims);
   /// `dims` are the sizes that need it, for messages; empty where no launch does.
-  std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream,
-                                         std::span<const int64_t> dims = {});
+  std::shared_ptr<const Variant> variant(const Facts &facts, std::span<const int64_t> dims = {});
   /// What code for a target, by default the module's, depends on: of facts that assume nothing
   /// where none are given, and of the dimensions that are fixed.
   Facts complete(const Facts &facts, std::string_view target = {}) const;

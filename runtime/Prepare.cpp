@@ -318,7 +318,7 @@ void KernelImpl::run(Job &job) {
   std::vector<int64_t> dims;
   for (size_t d = 0; d < signature().dims.size(); ++d)
     dims.push_back(job.first[d].i);
-  job.variant = variant(job.facts, nullptr, dims);
+  job.variant = variant(job.facts, dims);
   load(*job.variant);
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/Environment.h"
 #include "runtime/Sha256.h"
+#include "runtime/cuda/Memory.h"
 
 #include <map>
 #include <mutex>
@@ -36,6 +37,7 @@ std::shared_ptr<GpuModule> GpuModule::load(DeviceContext &device, const std::str
   if (auto module = slot.lock())
     return module;
   ScopedContext scope(device);
+  RelaxedCapture relaxed(device);
   std::shared_ptr<GpuModule> module(new GpuModule(device, load_code(device, cubin)));
   slot = module;
   detail::log_message("loaded " + std::to_string(cubin.size()) +

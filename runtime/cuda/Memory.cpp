@@ -107,6 +107,11 @@ bool is_capturing(DeviceContext &device, void *stream) {
   return status != 0;
 }
 
+RelaxedCapture::RelaxedCapture(DeviceContext &device) : m_device(device) {
+  device.check(device.driver->exchange_capture_mode(&m_mode), "cuThreadExchangeStreamCaptureMode");
+}
+RelaxedCapture::~RelaxedCapture() { m_device.driver->exchange_capture_mode(&m_mode); }
+
 void synchronize(DeviceContext &device, void *stream) {
   ScopedContext scope(device);
   device.check(device.driver->stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
@@ -163,6 +168,7 @@ void ScratchPool::publish(void *stream, const Buffer &buffer) {
 
 ScratchPool::Buffer ScratchPool::allocate(int64_t bytes) {
   ScopedContext scope(m_device);
+  RelaxedCapture relaxed(m_device);
   Buffer buffer;
   m_device.check(
       m_device.driver->mem_alloc(&buffer.address, static_cast<size_t>(restored_bytes + bytes)),
@@ -189,12 +195,8 @@ void ScratchPool::assign(Buffer &slot, int64_t bytes, bool capturing) {
     return;
   Buffer fresh;
   // Spare buffers are for captures alone: a launch before the capture must not use them up.
-  if (!capturing || !take_spare(bytes, fresh)) {
-    if (capturing)
-      throw Error(ErrorCode::needs_prepare, "call prepare() before the capture: the kernel needs " +
-                                                std::to_string(bytes) + " bytes of scratch memory");
+  if (!capturing || !take_spare(bytes, fresh))
     fresh = allocate(bytes);
-  }
   // The old buffer may still be in use by work queued on the stream; it becomes a spare only for
   // graphs of the same stream order, so it is kept until the pool goes.
   if (slot.address)

@@ -80,6 +80,20 @@ private:
 };
 
 bool is_capturing(DeviceContext &device, void *stream);
+/// While it lives, this thread may allocate and load code although a stream captures. Neither is
+/// part of the graph.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(DeviceContext &device);
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  DeviceContext &m_device;
+  int m_mode = 2; ///< CU_STREAM_CAPTURE_MODE_RELAXED, then that of the thread before
+};
+
 /// Waits for a stream (null: the legacy default stream).
 void synchronize(DeviceContext &device, void *stream);
 
@@ -88,7 +102,8 @@ inline constexpr int64_t restored_bytes = 4096;
 
 /// Scratch memory of one kernel on one device. Launches on one stream share a buffer, since they
 /// run one after another. A captured graph keeps the buffer that it was captured with, so that
-/// buffer is never handed out again; prepare() leaves spare ones for that.
+/// buffer is never handed out again. prepare() leaves spare ones for that; else a capture
+/// allocates.
 class ScratchPool {
 public:
   explicit ScratchPool(DeviceContext &device) : m_device(device) {}
@@ -96,9 +111,8 @@ public:
   ScratchPool(const ScratchPool &) = delete;
   ScratchPool &operator=(const ScratchPool &) = delete;
 
-  /// A buffer for work on that stream; allocates where there is none and the stream is not
-  /// capturing, else throws `needs_prepare`. Where the launch counts on it, the restored_bytes
-  /// before the buffer are 0.
+  /// A buffer for work on that stream; allocates where there is none. Where the launch counts on
+  /// it, the restored_bytes before the buffer are 0.
   CUdeviceptr acquire(void *stream, int64_t bytes, bool capturing, bool restored);
   /// The same for a stream that does not capture, where its buffer is known: without a lock. 0
   /// where it is not.

@@ -116,11 +116,22 @@ TEST_CASE_METHOD(GpuGemm, "nothing is launched on an empty grid", "[driver]") {
   CHECK(fake().launches.empty());
 }
 
-TEST_CASE_METHOD(GpuGemm, "capture wants prepare, and then allocates nothing", "[driver]") {
+TEST_CASE_METHOD(GpuGemm, "a capture compiles, loads and allocates where nothing is prepared",
+                 "[driver]") {
   fake().capturing = true;
-  CHECK(failure() == ErrorCode::needs_prepare);
-  CHECK(message.find("call prepare() before the capture") == 0);
+  REQUIRE(run());
+  CHECK(backend.last->compilations == 1);
+  CHECK(fake().capture_mode == 0); // that of the thread again
+  const uint64_t captured = fake().launches[0].arguments[3];
+  const int before = fake().allocations;
+  REQUIRE(run());
+  CHECK(fake().allocations == before);
   fake().capturing = false;
+  REQUIRE(run());
+  CHECK(fake().launches[2].arguments[3] != captured); // the graph keeps its own scratch
+}
+
+TEST_CASE_METHOD(GpuGemm, "a capture behind prepare allocates nothing", "[driver]") {
   kernel->prepare({view(0, {2, 2}), view(64, {2, 4}), view(128, {2, 2})});
   int before = fake().allocations;
   fake().capturing = true;

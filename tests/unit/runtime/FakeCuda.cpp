@@ -64,6 +64,8 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *, unsigned, int *, void **) {
   if (state.load_result)
     return state.load_result;
+  if (state.capturing && state.capture_mode != 2)
+    return 900;
   *module = reinterpret_cast<CUmodule>(static_cast<uintptr_t>(++state.modules_loaded));
   return 0;
 }
@@ -76,6 +78,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   if (state.alloc_result)
     return state.alloc_result;
+  if (state.capturing && state.capture_mode != 2)
+    return 900;
   ++state.live_allocations;
   ++state.allocations;
   *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
@@ -111,6 +115,10 @@ CUresult cuMemcpy2DAsync_v2(const Memcpy2D *copy, CUstream) {
 }
 CUresult cuStreamIsCapturing(CUstream, int *status) {
   *status = state.capturing;
+  return 0;
+}
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, state.capture_mode);
   return 0;
 }
 CUresult cuPointerGetAttribute(void *value, int, CUdeviceptr) {

@@ -11,6 +11,7 @@ struct FakeCudaState {
   int driver_version = 13000;
   int device_count = 1;
   bool capturing = false;
+  int capture_mode = 0; ///< of the thread; allocations while capturing are refused but for 2
   int launch_result = 0;
   int alloc_result = 0;
   int load_result = 0;

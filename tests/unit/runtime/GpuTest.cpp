@@ -149,17 +149,7 @@ TEST_CASE("a kernel runs on the GPU, directly and from a graph", "[gpu]") {
                                    {"c", std::get<TensorView>(values[3])}};
   const Driver &driver = *device->driver;
   auto *handle = static_cast<CUstream>(stream.handle());
-  constexpr int capture_relaxed = 2;
   ScopedContext scope(*device);
-  SECTION("cold kernels cannot be captured") {
-    device->check(driver.stream_begin_capture(handle, capture_relaxed), "begin");
-    Status status = kernel.try_launch(stream.handle(), named, {});
-    CUgraph graph = nullptr;
-    device->check(driver.stream_end_capture(handle, &graph), "end");
-    driver.graph_destroy(graph);
-    REQUIRE(!status);
-    CHECK(status.error().code() == ErrorCode::needs_prepare);
-  }
   SECTION("direct") {
     kernel(stream.handle(), named, std::span<const NamedValue>());
     stream.synchronize();
@@ -172,22 +162,25 @@ TEST_CASE("a kernel runs on the GPU, directly and from a graph", "[gpu]") {
     stream.synchronize();
     CHECK(data.result() == data.expected);
   }
-  SECTION("graph") {
-    kernel.prepare(values);
-    device->check(driver.stream_begin_capture(handle, capture_relaxed), "begin");
-    kernel(stream.handle(), named, std::span<const NamedValue>());
-    CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
-    device->check(driver.stream_end_capture(handle, &graph), "end");
-    device->check(driver.graph_instantiate(&exec, graph, 0), "instantiate");
-    data.c.fill(0xff, stream.handle());
-    device->check(driver.graph_launch(exec, handle), "launch");
-    device->check(driver.graph_launch(exec, handle), "launch");
-    stream.synchronize();
-    CHECK(data.result() == data.expected);
-    driver.graph_exec_destroy(exec);
-    driver.graph_destroy(graph);
-  }
+  for (const bool prepared : {true, false})
+    SECTION(prepared ? "graph of a prepared kernel" : "graph of a cold kernel") {
+      if (prepared)
+        kernel.prepare(values);
+      constexpr int capture_global = 0;
+      device->check(driver.stream_begin_capture(handle, capture_global), "begin");
+      kernel(stream.handle(), named, std::span<const NamedValue>());
+      CUgraph graph = nullptr;
+      CUgraphExec exec = nullptr;
+      device->check(driver.stream_end_capture(handle, &graph), "end");
+      device->check(driver.graph_instantiate(&exec, graph, 0), "instantiate");
+      data.c.fill(0xff, stream.handle());
+      device->check(driver.graph_launch(exec, handle), "launch");
+      device->check(driver.graph_launch(exec, handle), "launch");
+      stream.synchronize();
+      CHECK(data.result() == data.expected);
+      driver.graph_exec_destroy(exec);
+      driver.graph_destroy(graph);
+    }
   SECTION("host memory is refused") {
     std::vector<float> host(OnGpu::m * OnGpu::k);
     std::get<TensorView>(named[0].value).data = host.data();
