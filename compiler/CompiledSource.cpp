@@ -16,6 +16,7 @@
 #ifdef TK_HAS_EMU
 #include "compiler/codegen/emu/CompileEmu.h"
 #endif
+#include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -95,20 +96,6 @@ std::vector<std::string> CompiledSource::fileNames() const {
         std::filesystem::is_regular_file(name, ignored) && !llvm::is_contained(names, name))
       names.push_back(name);
   return names;
-}
-
-/// All diagnostics as one error, with the places of those that are errors.
-static Error compileError(const Diagnostics &diags, RenderOptions render) {
-  std::vector<SourceSpan> spans;
-  for (const Diagnostic *diagnostic : diags.sorted()) {
-    Span span = diagnostic->span;
-    if (diagnostic->severity != Severity::Error || !span.valid())
-      continue;
-    const SourceFile &file = diags.sources().file(span.file);
-    LineColumn begin = file.lineColumn(span.begin), end = file.lineColumn(span.end);
-    spans.push_back({file.name(), begin.line, begin.column, end.line, end.column});
-  }
-  return Error(ErrorCode::compile_failed, diags.text(render), std::move(spans));
 }
 
 /// Options that name what is not there would be without effect.
@@ -202,6 +189,8 @@ Status CompiledSource::addKernels() {
     sizeRoles.push_back(findSizeRoles(kernel));
     products.push_back(productsOf(kernel));
     deterministic.push_back(kernel.getDeterministic());
+    sizeUses.push_back(kernel->hasAttr(batchInvariantAttrName) ? findSizeUses(kernel)
+                                                               : std::vector<SizeUse>());
   }
   return {};
 }
@@ -276,13 +265,16 @@ Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Du
                                  StageSeen seen) {
   PassDiagnostics collect(context.get());
   Stopwatch watch;
+  PipelineOptions pipeline = driver.pipeline;
+  if (module->hasAttr(batchInvariantAttrName))
+    leaveOutSizedSteps(pipeline.disabled);
   for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
                              std::pair(Stage::Gpu, "gpu")}) {
     if (stage > to)
       break;
     if (stage <= from)
       continue;
-    if (failed(runPipeline(module, from, stage, driver.pipeline)))
+    if (failed(runPipeline(module, from, stage, pipeline)))
       return passError(collect);
     if (dump.enabled())
       dump.write(std::string(name) + ".mlir", print(module));
@@ -389,6 +381,32 @@ Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t 
   return executable;
 #else
   (void)module, (void)kernel, (void)dump;
+  return Error(ErrorCode::unsupported, "this build of tk has no CPU target");
+#endif
+}
+
+Expected<detail::Executable> CompiledSource::forCpuLevel(size_t kernel, std::string_view level,
+                                                         const Facts &given) {
+#ifdef TK_HAS_CPU
+  std::lock_guard lock(mutex);
+  const Facts facts = relevant_facts(kernel, "cpu", given);
+  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, "cpu", facts);
+  if (!copy)
+    return copy.error();
+  if (Status lowered = lower(**copy, Stage::Fused, Dump()); !lowered)
+    return lowered.error();
+  PassDiagnostics collect(context.get());
+  Expected<std::string> object =
+      compileCpuObject(**copy, kernelNames[kernel], driver.pipeline, level);
+  if (!object)
+    return withReproducer(object.error(), kernel, "cpu", facts, "code");
+  detail::Executable executable;
+  executable.target = "cpu";
+  executable.plan = cpuPlan(kernelSignatures[kernel]);
+  executable.cubin = std::move(*object);
+  return executable;
+#else
+  (void)kernel, (void)level, (void)given;
   return Error(ErrorCode::unsupported, "this build of tk has no CPU target");
 #endif
 }

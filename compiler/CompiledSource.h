@@ -6,6 +6,7 @@
 #ifndef TK_COMPILER_COMPILEDSOURCE_H
 #define TK_COMPILER_COMPILEDSOURCE_H
 
+#include "compiler/BatchInvariance.h"
 #include "compiler/Pipeline.h"
 #include "compiler/SizeRoles.h"
 #include "compiler/plan/ScheduleChoice.h"
@@ -20,6 +21,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -66,6 +68,9 @@ public:
   Facts relevant_facts(size_t kernel, std::string_view target, const Facts &facts) const override;
   Expected<detail::Executable> specialise(size_t kernel, std::string_view target,
                                           const Facts &facts) override;
+  /// What a bundle holds for the CPUs of a level: `Executable::cubin` is the object file.
+  Expected<detail::Executable> forCpuLevel(size_t kernel, std::string_view level,
+                                           const Facts &facts);
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
                                    const Facts &facts) override;
   Expected<std::string> text_for(size_t kernel, std::string_view stage, std::string_view target,
@@ -158,6 +163,14 @@ private:
   /// A copy of the module that holds one kernel, with facts and target attached.
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
+  /// The same with the facts as they are, for batch-invariant kernels, too.
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolateFor(size_t kernel, std::string_view target,
+                                                         const Facts &facts);
+  /// Facts that hold at the sizes of `facts`, and that give a batch-invariant kernel a plan which
+  /// adds in the order of the reference plan.
+  Expected<Facts> matchReference(size_t kernel, std::string_view target, const Facts &facts);
+  /// In which order the plan for `facts` adds.
+  Expected<std::string> orderOf(size_t kernel, std::string_view target, const Facts &facts);
   /// The error for a pipeline that failed: the program's where a pass refused something, else ours.
   Error passError(const PassDiagnostics &diagnostics) const;
   /// Runs passes up to a stage on an isolated module. Where tiles turn out to need more shared
@@ -208,6 +221,9 @@ private:
   std::vector<std::vector<SizeRole>> sizeRoles; ///< likewise
   std::vector<Products> products;               ///< by kernel
   std::vector<bool> deterministic;              ///< likewise
+  /// By batch-invariant kernel and dimension; empty for other kernels.
+  std::vector<std::vector<SizeUse>> sizeUses;
+  std::map<std::string, Facts> invariantPlans; ///< by kernel, target and facts
   std::vector<std::string> kernelNames;
   std::string warnings;
   SourceManager sources;

@@ -43,12 +43,29 @@ static Launch launchFor(const Signature &signature) {
   return launch;
 }
 
+LaunchPlan cpuPlan(const Signature &signature) {
+  LaunchPlan plan;
+  plan.launches.push_back(launchFor(signature));
+  return plan;
+}
+
+Expected<std::string> compileCpuObject(mlir::ModuleOp module, llvm::StringRef kernel,
+                                       const PipelineOptions &pipeline, llvm::StringRef level) {
+  cpu::CpuOptions options;
+  options.verify = pipeline.verify;
+  options.level = level.str();
+  llvm::Expected<std::string> object = cpu::compileObject(module, kernel, options);
+  if (!object)
+    return Error(ErrorCode::internal, llvm::toString(object.takeError()));
+  return std::move(*object);
+}
+
 static detail::Executable executableOf(std::unique_ptr<cpu::CpuExecutable> compiled,
                                        const Signature &signature) {
   detail::Executable executable;
   executable.kind = detail::Executable::Kind::cpu;
   executable.target = "cpu";
-  executable.plan.launches.push_back(launchFor(signature));
+  executable.plan = cpuPlan(signature);
   executable.entries.push_back(compiled->entry());
   executable.code = std::shared_ptr<cpu::CpuExecutable>(std::move(compiled));
   return executable;

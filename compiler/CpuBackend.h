@@ -16,6 +16,13 @@ Expected<detail::Executable> compileCpuExecutable(mlir::ModuleOp module, llvm::S
                                                   const PipelineOptions &pipeline,
                                                   std::string *object);
 
+/// The launch plan of a kernel on the CPU.
+LaunchPlan cpuPlan(const Signature &signature);
+
+/// The object file of a kernel for the processors of a level, such as "x86-64-v3".
+Expected<std::string> compileCpuObject(mlir::ModuleOp module, llvm::StringRef kernel,
+                                       const PipelineOptions &pipeline, llvm::StringRef level);
+
 /// Links an object file that was made on a machine of the same cpuDescription(); nullopt where it
 /// does not fit.
 std::optional<detail::Executable> loadCpuExecutable(llvm::StringRef object, llvm::StringRef kernel,

@@ -14,6 +14,7 @@ namespace tk {
 /// TK_DUMP: every stage of every kernel compiled, as DIR/KERNEL.TARGET.FACTS.STAGE.
 class Dump {
 public:
+  Dump() = default; ///< writes nothing
   Dump(std::string_view kernel, std::string_view target, const Facts &facts);
   bool enabled() const { return !prefix.empty(); }
   /// Writes a stage; the first failure is a warning.

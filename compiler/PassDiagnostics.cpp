@@ -47,6 +47,19 @@ void PassDiagnostics::reportRefusals(Diagnostics &diags) const {
   }
 }
 
+Error compileError(const Diagnostics &diags, RenderOptions render) {
+  std::vector<SourceSpan> spans;
+  for (const Diagnostic *diagnostic : diags.sorted()) {
+    Span span = diagnostic->span;
+    if (diagnostic->severity != Severity::Error || !span.valid())
+      continue;
+    const SourceFile &file = diags.sources().file(span.file);
+    LineColumn begin = file.lineColumn(span.begin), end = file.lineColumn(span.end);
+    spans.push_back({file.name(), begin.line, begin.column, end.line, end.column});
+  }
+  return Error(ErrorCode::compile_failed, diags.text(render), std::move(spans));
+}
+
 Span spanOf(const SourceManager &sources, Location place) {
   FileLineColLoc found;
   place->walk([&](Location inner) {

@@ -4,6 +4,7 @@
 
 #include "frontend/Diagnostics.h"
 #include "passes/analysis/Refusal.h"
+#include "tk/error.h"
 
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ private:
   std::vector<Refused> refusals;
   mlir::ScopedDiagnosticHandler handler;
 };
+
+/// All diagnostics as one error, with the places of those that are errors.
+Error compileError(const Diagnostics &diags, RenderOptions render);
 
 /// The span of the word at a place of a source, invalid where the place is in none of them.
 Span spanOf(const SourceManager &sources, mlir::Location place);

@@ -10,6 +10,7 @@
 #include "compiler/CudaBackend.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/KernelSignature.h"
+#include "dialects/tk/TkInvariance.h"
 #include "dialects/tk/TkMeshOps.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/LeastSizes.h"
@@ -247,7 +248,8 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                        ? roundUpToEighth(fact.upper)
                        : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
-      fact = {1, cpuBound(fact.upper), {}};
+      const bool isOpen = !sizeUses[kernel].empty() && sizeUses[kernel][d] != SizeUse::Whole;
+      fact = {1, isOpen ? -1 : cpuBound(fact.upper), {}};
       continue;
     }
     int64_t kept = isReduced ? longestKeptRow : longestKeptBound;
@@ -310,8 +312,8 @@ static void settleExactDims(KernelOp kernel, const Facts &facts) {
           arith::ConstantIndexOp::create(builder, kernel.getLoc(), *fact.exact));
 }
 
-Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::string_view target,
-                                                        const Facts &facts) {
+Expected<OwningOpRef<ModuleOp>> CompiledSource::isolateFor(size_t kernel, std::string_view target,
+                                                           const Facts &facts) {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module->getLoc());
   copy->getOperation()->setAttrs(module->getOperation()->getAttrDictionary());
   OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
@@ -321,6 +323,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   for (StringRef attribute : {meshAttr, shardingsAttr}) // without a mesh a rank has all
     clone->removeAttr(attribute);
   clone.walk([](ReduceOp reduce) { reduce->removeAttr(wireAttr); });
+  if (clone->hasAttr(batchInvariantAttrName))
+    copy->getOperation()->setAttr(batchInvariantAttrName, builder.getUnitAttr());
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   settleScalarCases(clone, facts.cases);
@@ -336,7 +340,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   }
   settleExactDims(clone, facts);
   SmallVector<int64_t> least(facts.dims.size());
-  for (size_t d = 0; d < facts.dims.size(); ++d)
+  // Bounds of batch-invariant kernels are raised, and say nothing of least sizes.
+  for (size_t d = 0; d < facts.dims.size() && sizeUses[kernel].empty(); ++d)
     if (auto sizes = sizeClass(kernel, d, target, facts.dims[d]))
       least[d] = sizes->above + 1;
     else if (!servesShorter && !facts.dims[d].serves_shorter && hasFineBound(kernel, d, target) &&

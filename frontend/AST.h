@@ -398,7 +398,8 @@ using ParamPtr = std::unique_ptr<Param>;
 
 struct Kernel : Item, Decl {
   bool deterministic = false;
-  bool derived = false; ///< from a `grad` item
+  bool batchInvariant = false; ///< which implies `deterministic`
+  bool derived = false;        ///< from a `grad` item
   std::vector<ParamPtr> params;
   std::vector<ParamPtr> results;
   std::vector<ExprPtr> constraints; ///< of `where`

@@ -86,8 +86,11 @@ void AstPrinter::print(const Item &item) {
 }
 
 void AstPrinter::print(const Kernel &kernel) {
-  nested((kernel.deterministic ? "@deterministic kernel " : "kernel ") + kernel.name, kernel.span,
-         [&] {
+  nested(std::string(kernel.batchInvariant  ? "@batch_invariant "
+                     : kernel.deterministic ? "@deterministic "
+                                            : "") +
+             "kernel " + kernel.name,
+         kernel.span, [&] {
            for (const ParamPtr &param : kernel.params)
              print(*param);
            for (const ParamPtr &result : kernel.results)

@@ -49,7 +49,9 @@ static std::string qualifier(const ast::Param &param) { return param.strided ? "
 /// kernel NAME(inputs, results, cotangents) -> (gradients) where constraints
 std::string GradKernel::header() const {
   const ast::Kernel &kernel = *primal.source;
-  std::string text = kernel.deterministic ? "@deterministic " : "";
+  std::string text = kernel.batchInvariant  ? "@batch_invariant "
+                     : kernel.deterministic ? "@deterministic "
+                                            : "";
   text += "kernel " + grad.name + "(";
   for (std::size_t i = 0; i < kernel.params.size(); ++i) {
     const ast::Param &p = *kernel.params[i];

@@ -1,4 +1,5 @@
 #include "frontend/IRGen.h"
+#include "dialects/tk/TkInvariance.h"
 #include "dialects/tk/TkMeshOps.h"
 #include "dialects/tk/TkScheduleOps.h"
 
@@ -211,6 +212,8 @@ KernelOp KernelGen::createKernel(ArrayRef<Attribute> params, ArrayRef<StringRef>
       KernelOp::create(builder, loc(kernel.source->nameSpan), kernel.source->name,
                        builder.getStrArrayAttr(dimNames), builder.getArrayAttr(params),
                        builder.getStrArrayAttr(results), ArrayAttr(), kernel.source->deterministic);
+  if (kernel.source->batchInvariant)
+    op->setAttr(batchInvariantAttrName, builder.getUnitAttr());
   builder.createBlock(&op.getBody());
   frames.emplace_back();
   parameters(op);

@@ -33,24 +33,28 @@ std::unique_ptr<File> Parser::parseFile() {
 // item := {'@' NAME} kernel | fn | const | import | schedule | grad | mesh
 void Parser::parseItem(File &out) {
   std::uint32_t begin = peek().span.begin;
-  bool deterministic = false;
+  bool deterministic = false, batchInvariant = false;
   Span attribute;
   while (accept(TokenKind::At)) {
     const Token &name = expectName("an attribute after '@'");
     attribute = name.span;
-    static constexpr std::string_view known[] = {"deterministic"};
+    static constexpr std::string_view known[] = {"deterministic", "batch_invariant"};
     if (text(name) == known[0])
       deterministic = true;
+    else if (text(name) == known[1])
+      batchInvariant = true;
     else
       diags.error(Diag::UnknownAttribute, name.span)
-              .expected("@deterministic")
+              .expected("@deterministic or @batch_invariant")
               .help(didYouMean(text(name), known))
           << "'@" << text(name) << "' is not an attribute of a kernel";
   }
   ItemPtr item;
   if (isWord("kernel")) {
     item = parseKernel();
-    static_cast<Kernel &>(*item).deterministic = deterministic;
+    auto &kernel = static_cast<Kernel &>(*item);
+    kernel.deterministic = deterministic || batchInvariant;
+    kernel.batchInvariant = batchInvariant;
   } else if (attribute.valid()) {
     diags.error(Diag::ExpectedToken, peek().span)
         << "expected 'kernel' after an attribute, found " << found();

@@ -180,7 +180,7 @@ Expected<Bundle> read_bundle(const std::string &path) {
 }
 
 bool runs_on(std::string_view arch, int major, int minor) {
-  if (!arch.starts_with("sm_"))
+  if (!arch.starts_with("sm_")) // a CPU's
     return false;
   int number = 0;
   const char *end = arch.data() + arch.size();

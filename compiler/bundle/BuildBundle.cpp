@@ -1,6 +1,8 @@
 //===- BuildBundle.cpp - kernels compiled ahead of time -------------------===//
 #include "compiler/bundle/BuildBundle.h"
 
+#include "runtime/cpu/ObjectCode.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -13,6 +15,9 @@ namespace {
 
 /// What allocators of device memory guarantee at least, and vector accesses need at most.
 constexpr uint32_t usualAlignment = 16;
+
+/// What names of CPUs' levels begin with.
+constexpr StringLiteral cpuPrefix = "cpu-";
 
 Facts factsOf(const Signature &signature, const VariantRequest &request) {
   Facts facts;
@@ -146,11 +151,50 @@ Expected<std::vector<VariantRequest>> parseVariants(std::string_view text) {
   return requests;
 }
 
+Expected<std::optional<std::string>> cpuArch(std::string_view target) {
+  if (target == "cpu") {
+    const std::string_view level = cpu::processor_level();
+    if (level.empty())
+      return Error(ErrorCode::unsupported,
+                   "a bundle has no code for this machine's CPU; name cpu-x86-64-v3 or "
+                   "cpu-x86-64-v4");
+    return std::optional(cpuPrefix.str() + std::string(level));
+  }
+  if (!StringRef(target).starts_with(cpuPrefix))
+    return std::optional<std::string>();
+  if (target != "cpu-x86-64-v3" && target != "cpu-x86-64-v4")
+    return Error(ErrorCode::invalid_argument,
+                 "expected cpu, cpu-x86-64-v3 or cpu-x86-64-v4, got '" + std::string(target) + "'");
+  return std::optional(std::string(target));
+}
+
+/// The facts that code for a CPU assumes, one for each tensor.
+static Facts factsOnCpu(CompiledSource &source, size_t kernel, const Facts &assumed) {
+  Facts facts = source.relevant_facts(kernel, "cpu", assumed);
+  facts.tensors.resize(source.signatures()[kernel].num_tensors());
+  return facts;
+}
+
+/// One variant of a kernel.
+static Expected<BundleVariant> makeVariant(CompiledSource &source, size_t kernel,
+                                           const std::string &arch, Facts facts) {
+  const bool isCpu = StringRef(arch).starts_with(cpuPrefix);
+  Expected<detail::Executable> executable =
+      isCpu ? source.forCpuLevel(kernel, std::string_view(arch).substr(cpuPrefix.size()), facts)
+            : source.specialise(kernel, arch, facts);
+  if (!executable)
+    return executable.error();
+  return BundleVariant{arch, std::move(facts), std::move(executable->plan),
+                       std::move(executable->cubin)};
+}
+
 Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &request) {
   for (const std::string &arch : request.archs)
-    if (!StringRef(arch).starts_with("sm_"))
+    if (!StringRef(arch).starts_with("sm_") && !StringRef(arch).starts_with(cpuPrefix))
       return Error(ErrorCode::invalid_argument,
-                   "a bundle holds code of GPUs such as sm_90a, not of '" + arch + "'");
+                   "a bundle holds code of GPUs such as sm_90a, and of CPUs such as cpu-x86-64-v3, "
+                   "not of '" +
+                       arch + "'");
   if (Status known = checkNames(source, request); !known)
     return known.error();
   // One variant for all sizes up to a bound, not one for each eighth of it.
@@ -161,16 +205,17 @@ Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &reques
     BundleKernel entry{source.signatures()[kernel], {}};
     for (const std::string &arch : request.archs)
       for (const Facts &assumed : assumptionsOf(entry.signature, request)) {
-        Facts facts = source.relevant_facts(kernel, arch, assumed);
+        const bool isCpu = StringRef(arch).starts_with(cpuPrefix);
+        Facts facts = isCpu ? factsOnCpu(source, kernel, assumed)
+                            : source.relevant_facts(kernel, arch, assumed);
         if (any_of(entry.variants, [&](const BundleVariant &variant) {
               return variant.arch == arch && variant.facts == facts;
             }))
           continue;
-        Expected<detail::Executable> executable = source.specialise(kernel, arch, facts);
-        if (!executable)
-          return executable.error();
-        entry.variants.push_back(
-            {arch, std::move(facts), std::move(executable->plan), std::move(executable->cubin)});
+        Expected<BundleVariant> variant = makeVariant(source, kernel, arch, std::move(facts));
+        if (!variant)
+          return variant.error();
+        entry.variants.push_back(std::move(*variant));
       }
     bundle.kernels.push_back(std::move(entry));
   }

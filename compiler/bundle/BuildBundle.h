@@ -6,6 +6,7 @@
 #include "tk/bundle.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct VariantRequest {
 /// What a bundle is to hold: code of every kernel, for every architecture, in every variant.
 struct BundleRequest {
   std::vector<size_t> kernels;
-  std::vector<std::string> archs; ///< "sm_90a", …
+  std::vector<std::string> archs; ///< "sm_90a", "cpu-x86-64-v3", …
   std::vector<VariantRequest> variants;
 };
 
@@ -33,7 +34,11 @@ struct BundleRequest {
 /// those of other ranges combined.
 Expected<std::vector<VariantRequest>> parseVariants(std::string_view text);
 
-/// Compiles; needs NVRTC but no GPU.
+/// "cpu-x86-64-v4" from "cpu", which is this machine's level, or from itself; nothing for a GPU's
+/// architecture. Fails for a level that bundles do not have.
+Expected<std::optional<std::string>> cpuArch(std::string_view target);
+
+/// Compiles; needs NVRTC for GPUs, but no GPU.
 Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &request);
 
 } // namespace tk

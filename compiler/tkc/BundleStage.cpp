@@ -32,7 +32,10 @@ Expected<BundleRequest> requestOf(const SourceOptions &options, const BundleOpti
       request.kernels.push_back(k);
   }
   for (const std::string &target : splitAtCommas(options.target)) {
-    Expected<std::string> arch = resolve_target(target);
+    Expected<std::optional<std::string>> level = cpuArch(target);
+    if (!level)
+      return level.error();
+    Expected<std::string> arch = *level ? std::move(**level) : resolve_target(target);
     if (!arch)
       return arch.error();
     request.archs.push_back(*arch);

@@ -13,6 +13,7 @@
 
 #include "passes/analysis/ScalarExpr.h"
 
+#include "dialects/tk/TkInvariance.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -296,6 +297,8 @@ LaunchOp Outliner::run(StringRef name) {
   auto kernel = KernelOp::create(after, placed.getLoc(), name, inner.getStrArrayAttr({}),
                                  inner.getArrayAttr({}), inner.getStrArrayAttr(resultNames),
                                  ArrayAttr(), placed.getDeterministic());
+  if (Attribute invariant = placed->getAttr(batchInvariantAttrName))
+    kernel->setAttr(batchInvariantAttrName, invariant);
   block = inner.createBlock(&kernel.getBody());
   addDimensions();
   addTensors();

@@ -7,6 +7,7 @@
 // less often. A smaller tile leaves fewer multiprocessors idle in the last wave.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/ProductFactors.h"
@@ -176,6 +177,9 @@ bool Planner::isForWarpgroups(Contraction &product) {
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
   if (isWideForFewRows(product))
     return !computed || llvm::is_contained(getIterationIndices(computed), product.n);
+  // The unit that multiplies decides the order of addition.
+  if (isBatchInvariant(shape.kernel))
+    return true;
   return (!rows || *rows > 16) && (!columns || *columns >= 8);
 }
 
@@ -253,7 +257,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
     hasInner = true;
   }
   // Outputs of more columns than warps hold are those of warpgroups, however few rows there are.
-  bool areFew = rows && *rows <= 16 && *columns <= mostColumnsOfWarpgroup;
+  bool areFew =
+      rows && *rows <= 16 && *columns <= mostColumnsOfWarpgroup && !isBatchInvariant(shape.kernel);
   return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
 }
 

@@ -76,7 +76,8 @@ std::vector<ErrorFile> errorFiles() {
 bool isTestedElsewhere(Diag id) {
   return id == Diag::NestingTooDeep || id == Diag::SourceTooLarge ||
          id == Diag::TooManyOperations || id == Diag::ExpressionTooDeep ||
-         id == Diag::ScheduleDoesNotFit || id == Diag::NeedsNewerMachine;
+         id == Diag::ScheduleDoesNotFit || id == Diag::NeedsNewerMachine ||
+         id == Diag::NotBatchInvariant;
 }
 
 [[maybe_unused]] bool isSyntax(unsigned number) {

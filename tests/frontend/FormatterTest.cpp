@@ -149,6 +149,8 @@ TEST_CASE("the output's size is bounded by the input's lines") {
 }
 
 TEST_CASE("schedules, grads, attributes, semicolons") {
+  CHECK(checked("@batch_invariant  kernel k()->(y:f32[]){y=1;}\n") ==
+        "@batch_invariant kernel k() -> (y: f32[]) { y = 1; }\n");
   CHECK(checked("@ deterministic kernel k()->(y:f32[]){y=1;}\n"
                 "grad g=k wrt(a,b)\n"
                 "schedule k for sm_90a when(M>=2){tile i=128,j=64;raster=grouped (8)\n}\n") ==

@@ -53,6 +53,14 @@ TEST_CASE("brackets after a reduction's name reduce, parentheses alone call") {
   CHECK(call->args.size() == 2);
 }
 
+TEST_CASE("a batch-invariant kernel is deterministic") {
+  Parsed parsed("@batch_invariant kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }\n");
+  INFO(parsed.errors());
+  REQUIRE_FALSE(parsed.diags.hasErrors());
+  CHECK(parsed.kernel().batchInvariant);
+  CHECK(parsed.kernel().deterministic);
+}
+
 TEST_CASE("a kernel's header") {
   Parsed parsed("@deterministic kernel attention(strided q: bf16[B, S, 2 * D], inout w: f32[N],\n"
                 "                 scale: f32 = rsqrt(D)) \n"
@@ -65,6 +73,7 @@ TEST_CASE("a kernel's header") {
   REQUIRE_FALSE(parsed.diags.hasErrors());
   const Kernel &kernel = parsed.kernel();
   CHECK(kernel.deterministic);
+  CHECK_FALSE(kernel.batchInvariant);
   CHECK(kernel.name == "attention");
   REQUIRE(kernel.params.size() == 3);
   CHECK(kernel.params[0]->strided);

@@ -64,6 +64,7 @@ std::string damaged(std::string text, uint64_t seed) {
                                            "strided ",
                                            "where M > N",
                                            "@deterministic ",
+                                           "@batch_invariant ",
                                            "; exact",
                                            "fn f(x) = x\n"};
   Random random(seed ^ 0x5EED);

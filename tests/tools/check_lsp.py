@@ -98,7 +98,7 @@ def check_names(client, uri):
     for taken in ("i", "a", "M", "2x", "let", ""):
         assert "error" in client.at("rename", uri, 2, 16, newName=taken), taken
     labels = {item["label"] for item in client.at("completion", uri, 2, 12)["result"]}
-    assert {"a", "b", "i", "k", "M", "softmax", "exp", "bf16", "kernel"} <= labels, labels
+    assert {"a", "b", "i", "k", "M", "softmax", "exp", "bf16", "kernel", "batch_invariant"} <= labels, labels
     symbols = client.call("textDocument/documentSymbol", {"textDocument": {"uri": uri}})["result"]
     assert [s["name"] for s in symbols] == ["gemm"], symbols
     hints = client.call("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": spot(0, 0, 9)})

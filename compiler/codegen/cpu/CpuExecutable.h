@@ -31,6 +31,8 @@ struct CpuOptions {
   std::string *llvmIR = nullptr;
   /// Where set, receives the object file, for loadCpuObject.
   std::string *object = nullptr;
+  /// "x86-64-v3" or "x86-64-v4": code for all processors of that level; empty: for this machine's.
+  std::string level;
   /// Run the verifier after each pass.
   bool verify = true;
 };
@@ -58,6 +60,11 @@ public:
 /// Fails with what the passes reported.
 llvm::Expected<std::unique_ptr<CpuExecutable>>
 compileForCpu(mlir::ModuleOp module, llvm::StringRef kernel, const CpuOptions &options = {});
+
+/// The object file of a kernel for the processors of `options.level`, which this machine need not
+/// have.
+llvm::Expected<std::string> compileObject(mlir::ModuleOp module, llvm::StringRef kernel,
+                                          const CpuOptions &options);
 
 /// Runs the first stage on the kernels of a module: linalg on tensors, inside loops over tiles.
 llvm::LogicalResult lowerToLinalg(mlir::ModuleOp module);

@@ -102,13 +102,20 @@ private:
 };
 } // namespace
 
+/// The machine that code is made for.
+static CpuMachine machineFor(const CpuOptions &options) {
+  if (options.level.empty())
+    return hostMachine();
+  return options.level == "x86-64-v4" ? CpuMachine::avx512() : CpuMachine::avx2();
+}
+
 static llvm::Error runPasses(ModuleOp module, const CpuOptions &options) {
   std::string messages;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     llvm::raw_string_ostream(messages) << diagnostic << "\n";
     return success();
   });
-  const CpuMachine machine = hostMachine();
+  const CpuMachine machine = machineFor(options);
   unsigned number = 0;
   for (const CpuPass &row : cpuPassTable()) {
     const bool wanted = ++number <= options.last;
@@ -126,8 +133,7 @@ static llvm::Error runPasses(ModuleOp module, const CpuOptions &options) {
   return llvm::Error::success();
 }
 
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
-  bool wide = hostMachine().vectorBytes == 64;
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine, bool wide) {
   for (llvm::Function &function : module) {
     function.addFnAttr("prefer-vector-width", wide ? "512" : "256");
     function.addFnAttr("min-legal-vector-width", wide ? "512" : "256");
@@ -173,7 +179,8 @@ static llvm::Error addSymbols(llvm::orc::LLJIT &jit) {
   return llvm::Error::success();
 }
 
-static llvm::Expected<llvm::orc::JITTargetMachineBuilder> makeMachineBuilder() {
+static llvm::Expected<llvm::orc::JITTargetMachineBuilder>
+makeMachineBuilder(llvm::StringRef level = {}) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -182,6 +189,10 @@ static llvm::Expected<llvm::orc::JITTargetMachineBuilder> makeMachineBuilder() {
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
+  if (!level.empty()) {
+    builder->setCPU(level.str());
+    builder->getFeatures() = llvm::SubtargetFeatures();
+  }
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
   // What LLJIT would choose for itself: the object is made before there is one.
   builder->setRelocationModel(llvm::Reloc::PIC_);
@@ -193,7 +204,7 @@ static llvm::Expected<llvm::orc::JITTargetMachineBuilder> makeMachineBuilder() {
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 generate(ModuleOp lowered, const CpuOptions &options, CpuExecutable::Times &spent) {
   auto start = Clock::now();
-  auto builder = makeMachineBuilder();
+  auto builder = makeMachineBuilder(options.level);
   if (!builder)
     return builder.takeError();
   llvm::LLVMContext context;
@@ -205,7 +216,7 @@ generate(ModuleOp lowered, const CpuOptions &options, CpuExecutable::Times &spen
     return machine.takeError();
   module->setDataLayout((*machine)->createDataLayout());
   module->setTargetTriple((*machine)->getTargetTriple());
-  optimise(*module, **machine);
+  optimise(*module, **machine, machineFor(options).vectorBytes == 64);
   if (options.llvmIR)
     llvm::raw_string_ostream(*options.llvmIR) << *module;
   spent.optimise = since(start);
@@ -273,8 +284,11 @@ LogicalResult tk::cpu::lowerToLinalg(ModuleOp module) {
   return manager.run(module);
 }
 
-llvm::Expected<std::unique_ptr<CpuExecutable>>
-tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions &options) {
+/// From a module of tk kernels to the object file of one of them.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> makeObject(ModuleOp module,
+                                                                      llvm::StringRef kernel,
+                                                                      const CpuOptions &options,
+                                                                      CpuExecutable::Times &spent) {
   Operation *found = SymbolTable::lookupSymbolIn(module, kernel);
   if (!found)
     return llvm::createStringError("no kernel '" + kernel + "' in the module");
@@ -282,12 +296,26 @@ tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions
   OpBuilder builder(module.getContext());
   OwningOpRef<ModuleOp> lowered = ModuleOp::create(builder, module.getLoc());
   lowered->getBody()->push_back(found->clone());
-  auto executable = std::make_unique<Executable>();
   auto start = Clock::now();
   if (llvm::Error error = runPasses(*lowered, options))
     return error;
-  executable->spent.passes = since(start);
-  auto object = generate(*lowered, options, executable->spent);
+  spent.passes = since(start);
+  return generate(*lowered, options, spent);
+}
+
+llvm::Expected<std::string> tk::cpu::compileObject(ModuleOp module, llvm::StringRef kernel,
+                                                   const CpuOptions &options) {
+  CpuExecutable::Times spent;
+  auto object = makeObject(module, kernel, options, spent);
+  if (!object)
+    return object.takeError();
+  return (*object)->getBuffer().str();
+}
+
+llvm::Expected<std::unique_ptr<CpuExecutable>>
+tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions &options) {
+  auto executable = std::make_unique<Executable>();
+  auto object = makeObject(module, kernel, options, executable->spent);
   if (!object)
     return object.takeError();
   if (options.object)

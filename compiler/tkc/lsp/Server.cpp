@@ -332,9 +332,17 @@ void Server::complete(const Position &params, Reply reply) {
   if (!document)
     return;
   auto names = document->namesAt(offset(*document, params.position));
-  for (const char *word :
-       {"kernel", "fn",   "const", "import", "schedule", "grad", "mesh",  "where",   "let",   "if",
-        "then",   "else", "and",   "or",     "not",      "true", "false", "strided", "inout", "in"})
+  for (const char *word : {"kernel",        "fn",
+                           "const",         "import",
+                           "schedule",      "grad",
+                           "mesh",          "where",
+                           "let",           "if",
+                           "then",          "else",
+                           "and",           "or",
+                           "not",           "true",
+                           "false",         "strided",
+                           "inout",         "in",
+                           "deterministic", "batch_invariant"})
     names.try_emplace(word, "word");
   for (const char *type :
        {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool"})

@@ -21,6 +21,10 @@
 // most 64 elements by constant bounds. Threads go through a window together and share its loads
 // (PlanAcross.cpp), which separate bounds would prevent.
 //
+// In a batch-invariant kernel, a tile begins at a multiple of its length, whichever rows share it.
+// A lower bound is therefore rounded down to a multiple of all tiles of contractions, and the mask
+// stays. It stays without a lower bound in a kernel without contractions, and if it is a union.
+//
 // A masked element is left out, not multiplied by zero. An infinite operand beside it therefore
 // does not make the sum NaN.
 //
@@ -29,6 +33,7 @@
 //     %r = select %c, %x, -inf; yield %r }               yield %x }
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tk/TkInvariance.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Conditions.h"
 #include "passes/analysis/Notes.h"
@@ -51,6 +56,10 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
+
+/// In batch-invariant kernels: what lower bounds are multiples of. Tiles of contractions have 16 to
+/// 128 elements along the reduction, and parts 256.
+static constexpr int64_t beginUnit = 256;
 
 //===----------------------------------------------------------------------===//
 // Comparisons as bounds
@@ -94,6 +103,7 @@ private:
   bool spellUnion(arith::OrIOp either);
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
+  void raiseToUnit(const IndexBound &bound);
   Value isNotEmpty();
   void keepNaN(Value from, Value leftOut, Value notEmpty);
 
@@ -254,6 +264,25 @@ void RangeRestrictor::tighten(const IndexBound &bound) {
   }
 }
 
+/// Raises the lower bound of a batch-invariant kernel's contraction to the unit below that of a
+/// mask, which stays.
+void RangeRestrictor::raiseToUnit(const IndexBound &bound) {
+  const bool hasProducts =
+      reduce->getParentOfType<KernelOp>()
+          ->walk([](ReduceOp other) {
+            return isContraction(other) ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
+  if (!hasProducts || bound.predicate == arith::CmpIPredicate::eq)
+    return;
+  Location loc = reduce.getLoc();
+  Value unit = arith::ConstantIndexOp::create(builder, loc, beginUnit);
+  Value count = FloorDivOp::create(builder, loc, bound.limit, unit);
+  Value begin = arith::MulIOp::create(builder, loc, count, unit);
+  OpOperand &lower = reduce.getLowerMutable()[bound.index];
+  lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), begin));
+}
+
 /// The sum is NaN where terms whose mask is a bound now, of distances from -inf or NaN, are left
 /// out: `leftOut` says whether any value of an index is, `notEmpty` whether there were terms.
 void RangeRestrictor::keepNaN(Value from, Value leftOut, Value notEmpty) {
@@ -308,11 +337,13 @@ unsigned RangeRestrictor::run() {
     return 0;
   unsigned count = 0;
   const bool keepsMasks = isWindow(reduce);
+  const bool keepsBegins = isBatchInvariant(reduce);
   Value before;
   llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
   for (auto [condition, from] : TermConditions(reduce).found) {
     if (auto either = condition.getDefiningOp<arith::OrIOp>(); either && !keepsMasks) {
-      spellUnion(either);
+      if (!keepsBegins)
+        spellUnion(either);
       continue;
     }
     auto cmp = condition.getDefiningOp<arith::CmpIOp>();
@@ -322,7 +353,12 @@ unsigned RangeRestrictor::run() {
     if (!before && from)
       before = isNotEmpty();
     Value lower = reduce.getLower()[bound->index], upper = reduce.getUpper()[bound->index];
-    tighten(*bound);
+    const bool keepsMask = keepsBegins && bound->predicate != arith::CmpIPredicate::slt &&
+                           bound->predicate != arith::CmpIPredicate::sle;
+    if (keepsMask)
+      raiseToUnit(*bound);
+    else
+      tighten(*bound);
     if (from) {
       Value &some = leftOut[from];
       for (auto [old, now, predicate] :
@@ -335,6 +371,8 @@ unsigned RangeRestrictor::run() {
                     : differ;
       }
     }
+    if (keepsMask)
+      continue;
     Value holds = arith::ConstantIntOp::create(builder, reduce.getLoc(), 1, 1);
     condition.replaceUsesWithIf(holds, [&](OpOperand &use) {
       return reduce.getBody().isAncestor(use.getOwner()->getParentRegion());

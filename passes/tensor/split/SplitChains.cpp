@@ -22,6 +22,10 @@
 // 5. In the old compute op, a reduction over the parts combines the states in a fixed order.
 //    Results therefore repeat bit by bit.
 //
+// In a batch-invariant kernel, chunks have one length, whatever the sizes are. Only a contraction
+// without rows is cut there: a kernel with rows has many of them at times, and those need no
+// chunks.
+//
 // The pass declines arg-max and arg-min, short ranges, and bounds that are unknown at the launch.
 // It also declines if the number of rows is unknown or too large, or if there are heads enough for
 // all multiprocessors.
@@ -49,6 +53,7 @@
 #include "passes/tensor/split/ChainRows.h"
 #include "passes/tensor/split/SplitReductions.h"
 
+#include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -82,6 +87,9 @@ static constexpr double termsOfState = 2;
 static constexpr double mostTimeOfOtherLength = 0.95;
 /// The least terms of a part, and for each row: its state is then a few percent of its factors.
 static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
+
+/// The same in a batch-invariant kernel, of all parts.
+static constexpr int64_t termsOfInvariantPart = 256;
 
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
 static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {
@@ -301,6 +309,13 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   setRange();
   if (!lower || !upper)
     return StringRef("its bounds are not known at the launch");
+  if (isBatchInvariant(kernel)) {
+    if (isOfElements() || !chain.rows.empty())
+      return StringRef("its kernel is batch-invariant, and may have any number of rows");
+    how = Split{termsOfInvariantPart};
+    setRange();
+    return std::nullopt;
+  }
   asked = splitOf(kernel, cast<StringAttr>(reduce.getIndexNames()[0]).getValue());
   if (asked)
     return std::nullopt;

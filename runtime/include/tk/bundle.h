@@ -11,13 +11,13 @@
 
 namespace tk {
 
-/// Code of one kernel for one GPU architecture, and what it assumes.
+/// Code of one kernel for one GPU architecture or for a level of CPUs, and what it assumes.
 struct BundleVariant {
-  std::string arch; ///< "sm_90a"
+  std::string arch; ///< "sm_90a", "cpu-x86-64-v3"
   /// One entry a dimension, and one a tensor: the alignment that its address must have.
   Facts facts;
   LaunchPlan plan;
-  std::string cubin;
+  std::string cubin; ///< of a CPU: the object file
   bool operator==(const BundleVariant &) const = default;
 };
 
@@ -38,10 +38,11 @@ std::string encode(const Bundle &bundle);
 Expected<Bundle> decode_bundle(std::string_view bytes, const std::string &name = "<memory>");
 Expected<Bundle> read_bundle(const std::string &path);
 
-/// A module whose kernels launch the bundle's code on this machine's GPU. Fails with the driver's
-/// error where there is no GPU, and with `unsupported` where the bundle has no code for it; a
-/// launch fails with `unsupported` where no variant covers its sizes or addresses. `Module::ir` has
-/// nothing to show.
+/// A module whose kernels launch the bundle's code on this machine's GPU; on its CPU if TK_TARGET
+/// says so, or if the bundle has code for CPUs and there is no GPU, or no code for one. Fails with
+/// the driver's error where there is no GPU and no code for CPUs, and with `unsupported` where the
+/// bundle has no code for the GPU or the CPU; a launch fails with `unsupported` where no variant
+/// covers its sizes or addresses. `Module::ir` has nothing to show.
 Module load_bundle(const std::string &path);
 Expected<Module> try_load_bundle(const std::string &path);
 /// The same from bytes that are already in memory; they are copied.

@@ -194,6 +194,12 @@ CASES = {
     "f8-on-sm80": (
         F8, ["build", "x.tk", "--target", "sm_80", "--emit", "ptx", "-o", "-"], 1,
         "error[TK0608]: f8e4m3 products need sm_89, target is sm_80", {}),
+    "invariant-columns": (
+        "@batch_invariant " + BF16, ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-", "--dim", "N=7"], 1,
+        "error[TK0609]: 'gemm' is batch-invariant, and its plan for these sizes adds in another order", {}),
+    "bundle-cpu-level": (
+        GEMM, ["build", "x.tk", "--emit", "bundle", "--target", "cpu-x86-64-v2", "-o", "x.tkb"], 1,
+        "expected cpu, cpu-x86-64-v3 or cpu-x86-64-v4, got 'cpu-x86-64-v2'", {}),
     "f8-on-sm89": (F8, ["build", "x.tk", "--target", "sm_89", "--emit", "cuda", "-o", "x.cu"], 0, "", {}),
     "odd-tile": (
         BF16 + "schedule gemm {\n  tile i = 100\n}\n",

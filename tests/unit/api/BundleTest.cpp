@@ -169,3 +169,64 @@ TEST_CASE("a kernel becomes a typed function", "[bundle]") {
   CHECK(cxxIdentifier("2-fast") == "tk_2_fast");
   CHECK(cxxIdentifier("double") == "double_");
 }
+
+#ifdef TK_HAS_CPU
+TEST_CASE("a bundle runs on the CPU without a compiler", "[bundle]") {
+  Expected<std::optional<std::string>> arch = cpuArch("cpu");
+  if (!arch) {
+    WARN("not run: bundles have no code for this CPU");
+    return;
+  }
+  using Values = std::vector<NamedValue>;
+  Bundle bundle = buildBundle(*compiled(), {{0, 1}, {**arch}, {{{}, false}, {{}, true}}}).value();
+  // The facts of code for CPUs are those of all sizes here.
+  REQUIRE(bundle.kernels[0].variants.size() == 1);
+  CHECK(bundle.kernels[0].variants[0].arch == **arch);
+  CHECK(decode_bundle(encode(bundle)).value() == bundle);
+  Module module = load_bundle_bytes(encode(bundle), "kernels.tkb");
+  CHECK(module.target() == "cpu");
+  constexpr int64_t n = 1000;
+  std::vector<float> x(n), y(n);
+  for (int64_t i = 0; i < n; ++i)
+    x[static_cast<size_t>(i)] = static_cast<float>(i);
+  const Values from = {{"x", TensorView(x.data(), DType::f32, {n})}, {"factor", 3.0}};
+  const Values to = {{"y", TensorView(y.data(), DType::f32, {n})}};
+  module.kernel("scale")({}, from, to);
+  CHECK(y[999] == 2997);
+  std::vector<uint16_t> ones(4 * 33, f32_to_bf16(1));
+  std::vector<float> sums(4);
+  auto runSums = [&](int64_t rows) {
+    const Values in = {{"new", TensorView(ones.data(), DType::bf16, {rows, 33})}, {"shift", 5}};
+    const Values out = {{"this", TensorView(sums.data(), DType::f32, {rows})}};
+    return module.kernel("sums").try_launch({}, in, out);
+  };
+  REQUIRE(runSums(4));
+  CHECK(sums == std::vector<float>(4, 38));
+  // Constraints hold here, too.
+  CHECK(runSums(3).error().code() == ErrorCode::constraint_failed);
+
+  Bundle later = bundle;
+  for (BundleKernel &kernel : later.kernels)
+    kernel.variants[0].arch = "cpu-x86-64-v9";
+  Expected<Module> refused = try_load_bundle_bytes(encode(later), "later.tkb");
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::unsupported);
+  CHECK(contains(refused.error().message(), "for cpu-x86-64-v9; this CPU runs code for cpu-x86-"));
+  Bundle cut = bundle;
+  cut.kernels[0].variants[0].cubin.resize(100);
+  Module damaged = load_bundle_bytes(encode(cut), "cut.tkb");
+  Status status = damaged.kernel("scale").try_launch({}, from, to);
+  REQUIRE(!status);
+  CHECK(status.error().code() == ErrorCode::bad_file);
+}
+
+TEST_CASE("targets of bundles name levels of CPUs", "[bundle]") {
+  CHECK(cpuArch("cpu-x86-64-v4").value() == "cpu-x86-64-v4");
+  CHECK(cpuArch("sm_90a").value() == std::nullopt);
+  for (const char *wrong : {"cpu-", "cpu-x86-64-v2", "cpu-znver5"}) {
+    Expected<std::optional<std::string>> arch = cpuArch(wrong);
+    REQUIRE(!arch);
+    CHECK(arch.error().code() == ErrorCode::invalid_argument);
+  }
+}
+#endif
