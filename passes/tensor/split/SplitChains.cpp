@@ -338,7 +338,9 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   if (!isOfElements() && chain.rows.size() == 1 && !chain.grouped &&
       how.length >= *getSizeFact(kernel, upper).upper)
     return StringRef("there are chains enough for all processors");
-  if (!isOfElements() && *getSizeFact(kernel, upper).upper <= leastTerms)
+  // Heads that share keys become rows in a part alone, however short it is.
+  const bool lacksOwnRows = chain.grouped && chain.rows.empty();
+  if (!isOfElements() && !lacksOwnRows && *getSizeFact(kernel, upper).upper <= leastTerms)
     return StringRef("it is short");
   return std::nullopt;
 }
