@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tk/mesh_plan.h"
@@ -38,7 +39,7 @@ public:
   /// same order.
   static std::vector<Mesh> threads(std::span<const MeshAxis> axes, MeshOptions options = {});
   static std::vector<Mesh> threads(std::initializer_list<MeshAxis> axes, MeshOptions options = {}) {
-    return threads(std::span(axes.begin(), axes.size()), options);
+    return threads(std::span(axes.begin(), axes.size()), std::move(options));
   }
 
   /// A rank of a group of processes on this machine, for the targets cpu and emu. All ranks give
