@@ -33,7 +33,6 @@ private:
   void addBlocks(LaunchOp launch, MeshStep &step);
   void addCollective(Operation *op);
   static Operation *collectiveOf(LaunchOp launch);
-  static LaunchOp launchByRows(Operation *collective);
   MeshScalar scalarOf(Value value);
   std::vector<std::string> axesOf(unsigned number, int64_t rank);
   uint32_t axisOf(StringRef name) const;
@@ -192,7 +191,7 @@ MeshCombine combineOf(ReduceKind kind) {
 
 void MeshPlanBuilder::addCollective(Operation *op) {
   MeshStep step;
-  if (launchByRows(op)) { // is a part of the launch's step
+  if (op->hasAttr(besideLaunchAttr)) { // is a part of the launch's step
     if (auto gather = dyn_cast<AllGatherOp>(op))
       tensorFor(gather.getResult(), plan.tensors[tensors.lookup(gather.getTensor())].name);
     return;
@@ -226,27 +225,14 @@ void MeshPlanBuilder::addCollective(Operation *op) {
 
 /// The collective that gives a launch by rows its blocks, or takes them.
 Operation *MeshPlanBuilder::collectiveOf(LaunchOp launch) {
-  for (int64_t operand : launch.getSlicedOperands())
-    if (auto gather = launch.getOperands_()[operand].getDefiningOp<AllGatherOp>();
-        gather && gather.getDim() == 0 && gather.getAxis() == *launch.getByRows() &&
-        gather->hasOneUse())
+  for (Value operand : launch.getOperands_())
+    if (auto gather = operand.getDefiningOp<AllGatherOp>();
+        gather && gather->hasAttr(besideLaunchAttr))
       return gather;
-  for (Value result : launch.getResults())
-    for (Operation *user : result.getUsers())
-      if (auto exchange = dyn_cast<ExchangeOp>(user);
-          exchange && exchange.getAxis() == *launch.getByRows() && !exchange.getSent())
-        return exchange;
+  for (Operation *user : launch->getUsers())
+    if (isa<ExchangeOp>(user) && user->hasAttr(besideLaunchAttr))
+      return user;
   return nullptr;
-}
-
-/// The launch by rows of whose step a collective is a part, or null.
-LaunchOp MeshPlanBuilder::launchByRows(Operation *collective) {
-  LaunchOp launch;
-  if (auto gather = dyn_cast<AllGatherOp>(collective); gather && gather->hasOneUse())
-    launch = dyn_cast<LaunchOp>(*gather->user_begin());
-  else if (auto exchange = dyn_cast<ExchangeOp>(collective))
-    launch = exchange.getTensor().getDefiningOp<LaunchOp>();
-  return launch && launch.getByRows() && collectiveOf(launch) == collective ? launch : LaunchOp();
 }
 
 /// Values that are returned, but were not made where they are to be.

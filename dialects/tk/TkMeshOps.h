@@ -37,6 +37,8 @@ constexpr llvm::StringLiteral placedAttr = "tk.placed";
 constexpr llvm::StringLiteral dividesAttr = "tk.divides";
 /// On an arith.muli: a number of rows, which is a dimension of local kernels.
 constexpr llvm::StringLiteral rowsAttr = "tk.rows";
+/// On a collective: the launch by rows next to it takes its blocks from it, or gives them to it.
+constexpr llvm::StringLiteral besideLaunchAttr = "tk.beside_launch";
 /// On a tk.reduce: the type in which ranks exchange partial results.
 constexpr llvm::StringLiteral wireAttr = "tk.wire";
 /// On a tk.launch: what the program calls its results.

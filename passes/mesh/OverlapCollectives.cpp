@@ -5,11 +5,12 @@
 //    each rank before that is sent.
 // 2. The launch becomes one by rows if that is predicted to take less time than the launch and the
 //    collective one after the other: each block is a launch of its own, which reads all that is not
-//    taken by rows again.
+//    taken by rows again. Of two collectives next to a launch the one counts that saves more.
 //
 //   %x = tk.all_gather %0 over "tp" dim 0
 //   %h = tk.launch @up_1(%x, %w)
 //     =>
+//   %x = tk.all_gather %0 over "tp" dim 0 {tk.beside_launch}
 //   %h = tk.launch @up_1(%x, %w) by_rows "tp" {slicedOperands = [0], slicedResults = [0]}
 //
 //===----------------------------------------------------------------------===//
@@ -54,12 +55,22 @@ private:
   std::optional<Plan> planFor(LaunchOp launch, Value local, size_t axis, Operation *collective);
   void overlapGather(AllGatherOp gather);
   void overlapExchange(ExchangeOp exchange);
-  bool choose(LaunchOp launch, const Plan &plan, double alone, double transfer,
-              Operation *collective) const;
+  void consider(LaunchOp launch, const Plan &plan, double alone, double transfer,
+                Operation *collective);
+  void choose();
   void mark(LaunchOp launch, const Plan &plan, StringRef axis) const;
+
+  struct Candidate {
+    LaunchOp launch;
+    Plan plan;
+    Operation *collective;
+    double gain; ///< nanoseconds
+    std::string times;
+  };
 
   KernelOp placed;
   mesh::MeshCosts costs;
+  SmallVector<Candidate> candidates;
 };
 
 size_t Overlapper::axisOf(StringRef name) const {
@@ -113,19 +124,44 @@ std::optional<Overlapper::Plan> Overlapper::planFor(LaunchOp launch, Value tenso
   return plan;
 }
 
-/// Whether blocks are faster, with a note that says why.
-bool Overlapper::choose(LaunchOp launch, const Plan &plan, double alone, double transfer,
-                        Operation *collective) const {
+/// Adds a launch by rows to those that may be chosen, or says that it is slower.
+void Overlapper::consider(LaunchOp launch, const Plan &plan, double alone, double transfer,
+                          Operation *collective) {
   const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer),
                whole = plan.wholeTime + alone;
-  const bool isFaster = blocks < whole;
-  note(collective, passName, isFaster ? Verdict::Derived : Verdict::Declined,
-       llvm::formatv("'{0}' {1} block by block beside the transfers: {2:F1} us are predicted, and "
-                     "{3:F1} us for one after the other",
-                     launch.getCallee(), isFaster ? "runs" : "does not run", blocks * 1e-3,
-                     whole * 1e-3)
-           .str());
-  return isFaster;
+  std::string times =
+      llvm::formatv("{0:F1} us are predicted, and {1:F1} us for one after the other", blocks * 1e-3,
+                    whole * 1e-3)
+          .str();
+  if (blocks < whole)
+    candidates.push_back({launch, plan, collective, whole - blocks, std::move(times)});
+  else
+    note(collective, passName, Verdict::Declined,
+         "'" + launch.getCallee() + "' does not run block by block beside the transfers: " + times);
+}
+
+/// Lets each launch run beside the one collective that it hides most of.
+void Overlapper::choose() {
+  SmallVector<Candidate *> order;
+  for (Candidate &candidate : candidates)
+    order.push_back(&candidate);
+  llvm::sort(order, [](const Candidate *a, const Candidate *b) {
+    return a->gain != b->gain ? a->gain > b->gain : a < b;
+  });
+  for (Candidate *best : order) {
+    Candidate &candidate = *best;
+    const bool isFree = !candidate.launch.getByRows();
+    if (isFree) {
+      mark(candidate.launch, candidate.plan,
+           candidate.collective->getAttrOfType<StringAttr>("axis").getValue());
+      candidate.collective->setAttr(besideLaunchAttr, UnitAttr::get(placed.getContext()));
+    }
+    note(candidate.collective, passName, isFree ? Verdict::Derived : Verdict::Declined,
+         "'" + candidate.launch.getCallee() +
+             (isFree ? "' runs block by block beside the transfers: " + candidate.times
+                     : "' does not run block by block beside these transfers: it runs beside "
+                       "others, which hides more"));
+  }
 }
 
 void Overlapper::mark(LaunchOp launch, const Plan &plan, StringRef axis) const {
@@ -147,7 +183,7 @@ void Overlapper::overlapGather(AllGatherOp gather) {
     return;
   OpOperand &use = *gather->use_begin();
   auto launch = dyn_cast<LaunchOp>(use.getOwner());
-  if (!launch || launch.getByRows())
+  if (!launch)
     return;
   std::optional<Plan> plan =
       planFor(launch, parameterOf(launch, use.getOperandNumber()), axis, gather);
@@ -156,15 +192,14 @@ void Overlapper::overlapGather(AllGatherOp gather) {
   OpBuilder sizes(launch);
   const Type element = cast<RankedTensorType>(gather.getType()).getElementType();
   const double bytes = mesh::bytesOf(mesh::localExtents(sizes, gather.getResult()), element);
-  if (choose(launch, *plan, costs.timeOf(Collective::AllGather, axis, bytes),
-             costs.timeOf(Collective::Send, axis, bytes / plan->blocks), gather))
-    mark(launch, *plan, gather.getAxis());
+  consider(launch, *plan, costs.timeOf(Collective::AllGather, axis, bytes),
+           costs.timeOf(Collective::Send, axis, bytes / plan->blocks), gather);
 }
 
 void Overlapper::overlapExchange(ExchangeOp exchange) {
   const size_t axis = axisOf(exchange.getAxis());
   auto launch = exchange.getTensor().getDefiningOp<LaunchOp>();
-  if (!launch || launch.getByRows() || exchange.getSent() || meshOf(placed)[axis].size < 2)
+  if (!launch || exchange.getSent() || meshOf(placed)[axis].size < 2)
     return;
   KernelOp local = calleeOf(launch);
   const unsigned result = cast<OpResult>(exchange.getTensor()).getResultNumber();
@@ -175,9 +210,8 @@ void Overlapper::overlapExchange(ExchangeOp exchange) {
   OpBuilder sizes(launch);
   const Type element = cast<RankedTensorType>(exchange.getType()).getElementType();
   const double bytes = mesh::bytesOf(mesh::localExtents(sizes, exchange.getTensor()), element);
-  if (choose(launch, *plan, costs.timeOf(Collective::AllToAll, axis, bytes * plan->blocks),
-             costs.timeOf(Collective::Send, axis, bytes / plan->blocks), exchange))
-    mark(launch, *plan, exchange.getAxis());
+  consider(launch, *plan, costs.timeOf(Collective::AllToAll, axis, bytes * plan->blocks),
+           costs.timeOf(Collective::Send, axis, bytes / plan->blocks), exchange);
 }
 
 void Overlapper::run() {
@@ -187,6 +221,7 @@ void Overlapper::run() {
     else if (auto exchange = dyn_cast<ExchangeOp>(op))
       overlapExchange(exchange);
   }
+  choose();
   // Sizes that were only estimated.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(placed.getBody().front())))
     if (op.use_empty() && isa<arith::MulIOp, arith::ConstantOp, FloorDivOp>(op))

@@ -66,8 +66,10 @@ void NcclRank::gather_by_rows(const CollectiveCall &call, Stream stream,
   const auto own = static_cast<size_t>(position(call.axis));
   const auto bytes = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
   const CUdeviceptr to = address_of(call.to);
-  event(0).record(stream.handle);
-  event(0).hold(m_transfers.handle());
+  if (ranks > 1) {
+    event(0).record(stream.handle);
+    event(0).hold(m_transfers.handle());
+  }
   for (size_t i = 1; i < ranks; ++i) {
     const size_t next = (own + i) % ranks, before = (own + ranks - i) % ranks;
     send_and_receive({address_of(call.from), bytes, before}, {to + next * bytes, bytes, next}, comm,
