@@ -70,6 +70,8 @@ private:
   }
 
   void add(PipelineStep step) {
+    if (!step.inner.empty() && step.pass != step.row->name)
+      step.ofPass = (step.pass + ":" + step.inner).str();
     step.number = static_cast<unsigned>(steps.size()) + 1;
     step.first = first;
     steps.push_back(std::move(step));
@@ -100,8 +102,8 @@ unsigned lastTensorPass() {
 
 /// The names that select a step.
 static SmallVector<StringRef> namesOf(const PipelineStep &step) {
-  SmallVector<StringRef> names = {step.name,  step.row->name, step.pattern,
-                                  step.group, step.pass,      step.former};
+  SmallVector<StringRef> names = {step.name, step.row->name, step.pattern, step.group,
+                                  step.pass, step.ofPass,    step.former};
   llvm::erase_if(names, [](StringRef name) { return name.empty(); });
   return names;
 }

@@ -63,6 +63,7 @@ struct PipelineStep {
   std::string pattern;    ///< the row's pattern that it is part of, "tk-clean:cse"; or empty
   llvm::StringRef pass;   ///< the pass that runs it
   llvm::StringRef inner;  ///< the rewrite's name in that pass, or empty
+  std::string ofPass;     ///< "tk-begin-products:waits" where the pass is a pattern of a row
   llvm::StringRef former; ///< a pass that it was part of, or empty
   llvm::StringRef group;
   llvm::StringRef whenOff;

@@ -82,7 +82,7 @@ TEST_CASE("a name that selects no pass is an error with a suggestion", "[pipelin
 TEST_CASE("each pattern that is on is seen, and no other", "[pipeline]") {
   const std::set<std::string> all = stepsWithout("");
   CHECK(all.contains("tk-simplify:hoist-factors"));
-  CHECK(all.contains("tk-approximate-functions:exponentials"));
+  CHECK(all.contains("tk-choose-arithmetic:exponentials"));
   CHECK(all.contains("tk-reduce-registers:packed-tiles"));
   const auto without = [&](std::initializer_list<const char *> names) {
     std::set<std::string> rest = all;
@@ -100,7 +100,9 @@ TEST_CASE("each pattern that is on is seen, and no other", "[pipeline]") {
   CHECK(stepsWithout("tk-reduce-registers:reductions") ==
         without({"tk-reduce-registers:moments", "tk-reduce-registers:maxima"}));
   CHECK(stepsWithout("pipelining") ==
-        without({"tk-load-ahead:copies", "tk-load-ahead:windows", "tk-load-ahead:small-loads"}));
+        without({"tk-load-ahead:copies", "tk-load-ahead:converted-operands",
+                 "tk-load-ahead:windows", "tk-load-ahead:small-loads"}));
   // Indices are widened all the same: there would be no right code.
-  CHECK(stepsWithout("tk-convert-indices") == without({"tk-convert-indices:floats"}));
+  CHECK(stepsWithout("tk-convert-indices") == without({"tk-choose-arithmetic:floats"}));
+  CHECK(stepsWithout("tk-convert-indices:floats") == without({"tk-choose-arithmetic:floats"}));
 }
