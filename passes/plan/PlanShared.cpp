@@ -6,6 +6,9 @@
 // each thread has its part of the range for all of them. A thread loads and computes the shared
 // values of a position once for the block's results. A barrier follows the loop.
 //
+// Shared values may lie along an index of other results, as `x[i, c]` of `sum[i](s[i] == g ? x[i,
+// c] : 0)`. Threads then run along that index, and a block has the results of several `g` beside.
+//
 // Before: h[b] = sum[i](bin(x[i]) == b): each b reads all x, and computes all bins
 // After:  tiles of 8 b; a thread has 4 neighbours of x, their bins, and 8 x 4 counts
 //
@@ -17,15 +20,19 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many results a block has at most, and how many numbers a thread adds up, in words.
-static constexpr int64_t mostResults = 8, mostCarried = 48;
+/// How many numbers a thread adds up, in words.
+static constexpr int64_t mostCarried = 48;
 /// Shorter ranges are reduced at once. A block's threads, and how many neighbours each has.
 static constexpr int64_t leastShared = 1024, threadsOfShared = 256, neighbours = 4;
+/// Elements of other results from which on threads run along these, and the terms that there are
+/// then at least. Those of windows are fewer.
+static constexpr int64_t leastAcross = 8, leastTermsAcross = 128;
 /// What a place costs for all results, in terms of one result.
 static constexpr int64_t costOfPlace = 4;
 
-/// Do all results along `index` read the same for each of the terms of `op`?
-static bool sharesTerms(StatementShape &shape, Operation *op, Value index) {
+/// Do all results along `index` read the same for each of the terms of `op`, of which there may be
+/// `least` at least?
+static bool sharesTerms(StatementShape &shape, Operation *op, Value index, int64_t least) {
   auto reduction = dyn_cast<ReduceOp>(op);
   if (!reduction || reduction->getBlock() != shape.compute.getBlock() ||
       reduction.getNumIndices() != 1 || !shape.dependsOn[op].contains(index))
@@ -48,7 +55,25 @@ static bool sharesTerms(StatementShape &shape, Operation *op, Value index) {
     isOwn |= needs(load.getResult(), index);
   });
   std::optional<int64_t> length = shape.upperOf(reduction.getIndex(0));
-  return isRead && !isOwn && (!length || *length >= leastShared);
+  return isRead && !isOwn && (!length || *length >= least);
+}
+
+/// Do shared values lie along an index of other results, of so many that a sector has several?
+static bool liesAcross(StatementShape &shape, Value shared) {
+  auto compute = shape.compute;
+  auto isColumn = [&](BlockArgument index) {
+    return index.getOwner() == compute.getBlock() && Value(index) != shared &&
+           shape.upperOf(index).value_or(leastAcross) >= leastAcross;
+  };
+  return llvm::any_of(shape.reductions, [&](Operation *op) {
+    return op
+        ->walk([&](LoadOp load) {
+          auto last = load.getIndices().empty() ? BlockArgument()
+                                                : dyn_cast<BlockArgument>(load.getIndices().back());
+          return last && isColumn(last) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
 }
 
 bool Planner::planShared() {
@@ -56,12 +81,22 @@ bool Planner::planShared() {
   if (!coarse || compute.getNumIndices() == 0)
     return false;
   // The innermost index that shares terms with all reductions; nothing is stored along these.
-  Value index;
-  for (Value candidate : llvm::reverse(compute.getBlock()->getArguments()))
-    if (!index && llvm::all_of(shape.reductions,
-                               [&](Operation *op) { return sharesTerms(shape, op, candidate); }))
-      index = candidate;
+  auto findIndex = [&](int64_t least) {
+    for (Value candidate : llvm::reverse(compute.getBlock()->getArguments()))
+      if (llvm::all_of(shape.reductions,
+                       [&](Operation *op) { return sharesTerms(shape, op, candidate, least); }))
+        return candidate;
+    return Value();
+  };
+  Value index = findIndex(leastTermsAcross);
   if (!index || block.tiles.size() > block.tiles.count(index))
+    return false;
+  if (shape.reductions.size() == 1 && liesAcross(shape, index)) {
+    set(index, fit(index, mostSharedResults));
+    return false;
+  }
+  index = findIndex(leastShared);
+  if (!index)
     return false;
   int64_t words = 0, blocks = 1;
   for (Operation *op : shape.reductions) {
@@ -80,13 +115,13 @@ bool Planner::planShared() {
   // As many results as cost least, places and what lies beyond the last result counted.
   std::optional<int64_t> upper = shape.upperOf(index);
   int64_t best = 1, least = 0;
-  for (int64_t results = 1; results <= mostResults; results *= 2) {
+  for (int64_t results = 1; results <= mostSharedResults; results *= 2) {
     if (results > 1 && results * neighbours * words > mostCarried)
       break;
     int64_t groups = upper ? llvm::divideCeil(std::max<int64_t>(*upper, 1), results) : 0;
     if (results > 1 && upper && groups * blocks < target.getProcessors())
       break;
-    int64_t cost = (upper ? groups : mostResults / results) * (results + costOfPlace);
+    int64_t cost = (upper ? groups : mostSharedResults / results) * (results + costOfPlace);
     if (results == 1 || cost <= least)
       best = results, least = cost;
   }

@@ -53,6 +53,9 @@ struct StatementShape {
   llvm::StringRef nameOf(mlir::Value index);
 };
 
+/// How many results that share the elements of a reduction a block has at most (PlanShared.cpp).
+inline constexpr int64_t mostSharedResults = 8;
+
 StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
 
 /// True if `value` grows by one with `index`.

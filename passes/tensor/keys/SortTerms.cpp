@@ -145,12 +145,15 @@ bool TermSorting::pays(ArrayRef<KeyedReduction> all) {
       sorted += some;
       continue;
     }
-    constexpr double fewColumns = 4;
+    constexpr double fewColumns = 4, columnsAcross = 8;
+    const bool isAcross = llvm::hasSingleElement(compute.getBlock()->getOps<ReduceOp>()) &&
+                          keyed.rest.empty() && !keyed.readsGroup && columns >= columnsAcross;
     const bool isCount =
         keyed.columns.empty() &&
         getCountedCondition(ReduceOp(keyed.reduce).getYield().getValues()[0]) != nullptr;
     const double ofTerm = isCount                       ? cost::countedTerm
                           : columns * rest < fewColumns ? cost::guardedFewTerm
+                          : isAcross                    ? cost::guardedColumnTerm
                                                         : cost::guardedTerm;
     plain += ofTerm * terms * keys * columns * rest;
     sorted += 2 * cost::launch + cost::byte * bits / 8 * terms * columns * rest;

@@ -6,9 +6,10 @@
 //      any other is divided. A part is then one piece of memory. If loads are contiguous along the
 //      index, parts are whole memory lines.
 //   3. Sums of columns get as many parts as give each multiprocessor several blocks; a block has
-//      neighbouring columns. Vector-matrix products get parts of one length. Partial results are
-//      laid out like the columns. If there are few columns they are laid out part by part, so that
-//      as many blocks combine them.
+//      neighbouring columns, and several results that share elements (PlanShared.cpp).
+//      Vector-matrix products get parts of one length. Partial results are laid out like the
+//      columns. If there are few columns they are laid out part by part, so that as many blocks
+//      combine them.
 //   4. Online reductions of columns (a maximum and exponentials relative to it) are split likewise.
 //      Online reductions of rows are split only if no cluster holds a row. A part then fits a
 //      block.
@@ -280,6 +281,22 @@ static unsigned columnOf(ComputeOp compute) {
   return column;
 }
 
+/// Does nothing that a statement's only reduction reads depend on `index`, although its elements
+/// do?
+static bool sharesElements(ComputeOp compute, BlockArgument index) {
+  auto reduces = compute.getBlock()->getOps<ReduceOp>();
+  if (!llvm::hasSingleElement(reduces))
+    return false;
+  auto reads = [&](Operation *inner) {
+    auto load = dyn_cast<LoadOp>(inner);
+    return load && llvm::is_contained(getIterationIndices(load.getResult()), index);
+  };
+  ReduceOp reduce = *reduces.begin();
+  bool isRead = false;
+  reduce.getBody().walk([&](Operation *inner) { isRead |= reads(inner); });
+  return !isRead && llvm::is_contained(getIterationIndices(reduce.getResult(0)), index);
+}
+
 /// How many blocks have the columns of a statement side by side, if that is known and not enough.
 static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
   int64_t blocks = 1;
@@ -287,7 +304,12 @@ static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
     int64_t upper = getUpperBound(extent);
     if (upper < 0 || upper > mostColumns)
       return std::nullopt;
-    blocks *= i == columnOf(compute) ? llvm::divideCeil(upper, columnsOfBlock) : upper;
+    // Results that share elements are in one block.
+    if (i == columnOf(compute))
+      upper = llvm::divideCeil(upper, columnsOfBlock);
+    else if (sharesElements(compute, compute.getIndex(i)))
+      upper = llvm::divideCeil(upper, mostSharedResults);
+    blocks *= upper;
     if (blocks > mostColumns)
       return std::nullopt;
   }
