@@ -13,6 +13,7 @@
 // A load's outermost index may have a mask of its own: rows behind the last one read as zero.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/RunIndices.h"
@@ -44,6 +45,7 @@ private:
   std::optional<unsigned> digitOf(Value index) const;
   bool alwaysHolds(arith::CmpIPredicate predicate, unsigned digit, Value limit) const;
   bool isCount(Value index) const;
+  bool isForWarpgroups() const;
 
   const MemoryAccess &access;
   bool isLoad;
@@ -109,6 +111,14 @@ void CountedBoxReader::addAxes() {
   }
 }
 
+/// Was the kernel planned for products of warpgroups? Others are planned without bulk copies of
+/// rows whose outermost index has a mask.
+bool CountedBoxReader::isForWarpgroups() const {
+  Value count = rows.count;
+  auto function = count.getParentRegion()->getParentOfType<FuncOp>();
+  return function && gpu::getPlan(function).unit == gpu::PlanUnit::Wgmma;
+}
+
 /// The digit that `index` is, without anything added to it.
 std::optional<unsigned> CountedBoxReader::digitOf(Value index) const {
   for (unsigned d = rows.first; d < rows.end(); ++d)
@@ -139,7 +149,7 @@ bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
   Value index = compare.getLhs(), limit = splatSource(compare.getRhs());
   if (!limit && constantIndex(compare.getRhs()))
     limit = compare.getRhs();
-  std::optional<unsigned> digit = isLoad ? digitOf(index) : std::nullopt;
+  std::optional<unsigned> digit = isLoad && isForWarpgroups() ? digitOf(index) : std::nullopt;
   if (digit && alwaysHolds(compare.getPredicate(), *digit, compare.getRhs()))
     return true;
   if (digit == 0U && isOne && isBelow && limit) {
@@ -160,7 +170,7 @@ bool CountedBoxReader::readMask(Value mask, ArrayRef<int64_t> axes) {
     end = limit;
     return true;
   } else if (!isOne) {
-    for (unsigned d = isLoad ? 0 : 1; d < rows.end(); ++d)
+    for (unsigned d = isForWarpgroups() ? 0 : 1; d < rows.end(); ++d)
       if (access.indices[d] == index)
         axis = d;
   }

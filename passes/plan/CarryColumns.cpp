@@ -10,7 +10,9 @@
 //   3. Its blocks become persistent and carry the reductions of their tiles
 //      (TileReduction::isCarried): a thread adds its own columns in registers. The schedule gives a
 //      thread only as many elements as leave registers for them.
-//   4. Each block stores one partial result for each column. The reduction that combined the parts
+//   4. Statistics of the rows that a compute op stores for this one alone are computed here: its
+//      blocks have the rows.
+//   5. Each block stores one partial result for each column. The reduction that combined the parts
 //      combines these, always in one order. The compute op of the parts is erased.
 // The rewrite declines if the blocks would store half as many bytes as are no longer read.
 //
@@ -46,13 +48,15 @@ using namespace tk;
 
 /// What a thread carries, in registers, and its elements of 16 bits of a tile, half as many of
 /// wider ones: beside what it carries it has them, and what it computes from them.
-static constexpr int64_t mostCarried = 32, elementsOfThread = 16;
+static constexpr int64_t mostCarried = 32, elementsOfThread = 16, mostCarriedOfLoneRow = 64;
 /// Threads of a block that reduces rows, at most, and of one that has elements alone; threads of a
 /// multiprocessor, whose registers leave each so many.
 static constexpr int64_t threadsOfRows = 256, mostThreadsOfRow = 512, threadsOfElements = 128;
 /// Of a row that has a block to itself. LayerNorm's gradient of 16384 x 2048 on an H200: 62.2 us
 /// so, 67.4 with two rows; of 65536 x 256 41.8 with 16 rows, 44.9 with 8.
 static constexpr int64_t threadsOfLoneRow = 128;
+/// Partial results of a sector: f32.
+static constexpr int64_t columnsOfSector = 8;
 static constexpr int64_t rowThreadsAtOnce = 512, elementThreadsAtOnce = 1024;
 /// How many times the bytes that partial results are written and read with should be saved.
 static constexpr int64_t leastGain = 2;
@@ -122,7 +126,8 @@ static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t coun
   const int64_t columns = old.getTile()[1];
   if (*width > columns)
     return std::nullopt;
-  if (columns / elements > mostThreadsOfRow && 2 * elements * count <= mostCarried)
+  // A row that has a multiprocessor to itself leaves twice as many registers.
+  if (columns / elements > mostThreadsOfRow && 2 * elements * count <= mostCarriedOfLoneRow)
     elements *= 2;
   int64_t threads = std::max(columns / elements, std::min(columns / vector, lanesOfWarp));
   if (threads > mostThreadsOfRow || threads == 0)
@@ -253,11 +258,100 @@ static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
   return found.owner;
 }
 
+/// Gives blocks that sum the partial results of many blocks fewer columns each, of which they take
+/// more terms at a time, if there are too few of them to occupy the multiprocessors.
+static gpu::ScheduleAttr narrowed(StatementShape &shape, gpu::ScheduleAttr tiles) {
+  const Value across = shape.compute.getIndex(0);
+  std::optional<int64_t> width = shape.upperOf(across);
+  if (!width || shape.compute.getNumIndices() > 1 || tiles.getReduce().size() != 1 ||
+      tiles.getCluster() != 1)
+    return tiles;
+  int64_t columns = tiles.getTile()[0], terms = tiles.getReduce()[0];
+  const int64_t processors = getTarget(shape.kernel).getProcessors();
+  std::optional<int64_t> blocks =
+      shape.upperOf(cast<ReduceOp>(shape.reductions.front()).getIndex(0));
+  while (columns > columnsOfSector && *width <= columns * processors / 2 && blocks &&
+         terms < *blocks) {
+    columns /= 2;
+    terms *= 2;
+  }
+  return gpu::ScheduleAttr::get(shape.compute.getContext(), {columns}, {terms}, tiles.getLoop(),
+                                tiles.getWarps(), tiles.getPerThread(), tiles.getVector(),
+                                tiles.getStages(), tiles.getGroup(), tiles.getPersistent(),
+                                tiles.getCluster(), tiles.getStep(), tiles.getTeams());
+}
+
 static void planAgain(KernelOp kernel, ComputeOp compute) {
   StatementShape shape = analyzeStatement(kernel, compute);
   PlannedTiles planned = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
   planned.tiles = widenVectors(shape, getTarget(kernel), planned.tiles);
+  if (planned.family == gpu::PlanFamily::ColumnReduction)
+    planned.tiles = narrowed(shape, planned.tiles);
   planned.writeTo(compute);
+}
+
+/// Is `statistics` over rows that the blocks of `owner` have, and read by `owner` alone, a row's
+/// values at the row?
+static bool areStatisticsOfRows(ComputeOp statistics, ComputeOp owner) {
+  if (statistics.getNumIndices() != 1 || owner.getNumIndices() < 2 ||
+      !isSameExtent(statistics.getExtents()[0], owner.getExtents()[0]))
+    return false;
+  llvm::SetVector<Value> read;
+  owner.walk([&](LoadOp load) { read.insert(load.getTensor()); });
+  for (Operation *user : statistics->getUsers()) {
+    auto load = dyn_cast<LoadOp>(user);
+    if (!load || load->getParentOfType<ComputeOp>() != owner || load.getIndices().size() != 1 ||
+        load.getIndices()[0] != owner.getIndex(0))
+      return false;
+  }
+  bool areRows = !statistics->use_empty();
+  statistics.getBody().walk([&](Operation *op) {
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      areRows &= reduce->getBlock() == statistics.getBlock() && reduce.getNumIndices() == 1 &&
+                 rangesOver(reduce, 0, owner.getExtents()[1]);
+    else if (auto load = dyn_cast<LoadOp>(op))
+      areRows &= read.contains(load.getTensor());
+    else
+      areRows &= !isa<ScanOp>(op);
+  });
+  return areRows;
+}
+
+/// Computes statistics of rows in `owner`, which carries columns, rather than in a compute op whose
+/// results only `owner` reads: it then reads its rows once for both.
+static void takeStatistics(ComputeOp owner) {
+  llvm::SetVector<ComputeOp> candidates;
+  owner.walk([&](LoadOp load) {
+    if (auto source = load.getTensor().getDefiningOp<ComputeOp>())
+      if (areStatisticsOfRows(source, owner))
+        candidates.insert(source);
+  });
+  for (ComputeOp statistics : candidates) {
+    OpBuilder builder = OpBuilder::atBlockBegin(owner.getBlock());
+    IRMapping mapping;
+    mapping.map(statistics.getIndex(0), owner.getIndex(0));
+    int64_t reductions = 0;
+    for (Operation &op : statistics.getBlock()->without_terminator()) {
+      builder.clone(op, mapping);
+      reductions += isa<ReduceOp>(op);
+    }
+    for (Operation *user : llvm::to_vector(statistics->getUsers())) {
+      auto load = cast<LoadOp>(user);
+      const unsigned result = cast<OpResult>(load.getTensor()).getResultNumber();
+      load.getResult().replaceAllUsesWith(
+          mapping.lookupOrDefault(statistics.getYield().getValues()[result]));
+      load->erase();
+    }
+    statistics->erase();
+    auto old = gpu::getTiles(owner);
+    SmallVector<int64_t> slices(reductions, old.getTile()[1]);
+    llvm::append_range(slices, old.getReduce());
+    gpu::setTiles(owner,
+                  gpu::ScheduleAttr::get(owner.getContext(), old.getTile(), slices, old.getLoop(),
+                                         old.getWarps(), old.getPerThread(), old.getVector(),
+                                         old.getStages(), old.getGroup(), old.getPersistent(),
+                                         old.getCluster(), old.getStep(), old.getTeams()));
+  }
 }
 
 /// Lets the blocks of `owner` carry what as many of `candidates` compute as there is room for;
@@ -294,6 +388,8 @@ static unsigned carryBeside(KernelOp kernel, ComputeOp owner,
     for (ComputeOp reader : readers)
       planAgain(kernel, reader);
   }
+  if (!taken.empty())
+    takeStatistics(owner);
   sortByDependence(&kernel.getBody().front());
   return taken.size();
 }
