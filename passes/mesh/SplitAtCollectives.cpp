@@ -3,6 +3,8 @@
 // 1. A level is what runs between two rounds of collectives. Parameters, and collectives of them,
 //    have level 0; a compute op has the highest level of what it reads; a collective of a computed
 //    tensor makes a tensor of the next level.
+//    A compute op that an exchange sends is of the next level if it reads a reduction of rows that a
+//    gather of this level delivers.
 // 2. A compute op that only later levels read moves there, so that it may be fused with its
 // readers.
 // 3. The compute ops of a level become one local kernel (LocalKernel.cpp). A compute op without
@@ -58,6 +60,7 @@ public:
 
 private:
   void setLevels();
+  bool waitsForGather(Operation *op, unsigned level);
   void sink();
   bool isRepeated(Operation *compute) const;
   void need(Value tensor, unsigned level, mesh::LocalPart &part);
@@ -68,6 +71,7 @@ private:
   Block *block;
   OpBuilder builder;
   llvm::MapVector<Operation *, unsigned> levels; ///< of compute ops and of collectives' results
+  llvm::DenseSet<Operation *> pinned; ///< stay in the level of the gather that they read
   unsigned last = 0;
 };
 
@@ -82,14 +86,46 @@ void Splitter::setLevels() {
       if (Operation *source = tensor.getDefiningOp())
         level = std::max(level, levels.lookup(source) +
                                     (isCollective(&op) && isa<ComputeOp>(source) ? 1 : 0));
+    if (isa<ComputeOp>(op) && waitsForGather(&op, level))
+      ++level;
     levels[&op] = level;
     last = std::max(last, level);
   }
 }
 
+/// Whether what an exchange sends is computed from the result of a reduction over gathered rows. Both
+/// then are kernels of their own, and each may run beside its collective.
+bool Splitter::waitsForGather(Operation *op, unsigned level) {
+  const bool isSent = llvm::any_of(op->getUsers(), [](Operation *user) {
+    auto exchange = dyn_cast<ExchangeOp>(user);
+    return exchange && !exchange.getSent();
+  });
+  if (!isSent)
+    return false;
+  llvm::SetVector<Operation *> sources;
+  sources.insert(op);
+  bool isGathered = false;
+  for (size_t i = 0; i < sources.size(); ++i) // grows
+    for (Value tensor : tensorsOf(sources[i])) {
+      Operation *source = tensor.getDefiningOp();
+      if (source && levels.lookup(source) == level) {
+        isGathered |= i > 0 && isa<AllGatherOp>(source);
+        if (isa<ComputeOp>(source))
+          sources.insert(source);
+      }
+    }
+  auto reduces = [](Operation *source) {
+    return source->walk([](ReduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  };
+  if (!isGathered || llvm::none_of(llvm::drop_begin(sources), reduces))
+    return false;
+  pinned.insert(sources.begin() + 1, sources.end());
+  return true;
+}
+
 void Splitter::sink() {
   for (Operation &op : llvm::reverse(*block)) {
-    if (!isa<ComputeOp>(op))
+    if (!isa<ComputeOp>(op) || pinned.contains(&op))
       continue;
     unsigned least = ~0U;
     for (Value result : op.getResults())

@@ -122,13 +122,13 @@ tk.kernel @down dims ["M", "F", "C"] params [#tk.param<"h">, #tk.param<"w">] res
 
 // -----
 
-// Of two collectives next to a launch the one counts that saves more: here the exchange of partial
-// sums, which are wider than the gathered rows.
-// CHECK-LABEL: tk.kernel @two dims
-// CHECK: tk.all_gather %x over "tp" dim 0 : tensor
-// CHECK: %[[P:.*]] = tk.launch @two_1(%{{.*}}) extents(%M, %C) by_rows "tp"
+// Two products in a row: each is a launch of its own, beside the transfers of its rows.
+// CHECK-LABEL: tk.kernel @both dims
+// CHECK: %[[X:.*]] = tk.all_gather %x over "tp" dim 0 {tk.beside_launch}
+// CHECK: %[[H:.*]] = tk.launch @both_1(%[[X]], %u) extents(%M, %{{.*}}) by_rows "tp"
+// CHECK: %[[P:.*]] = tk.launch @both_2(%[[H]], %w) extents(%M, %C) by_rows "tp"
 // CHECK: tk.exchange %[[P]] over "tp" {tk.beside_launch}
-tk.kernel @two dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"u">, #tk.param<"w">] results ["y"] {
+tk.kernel @both dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"u">, #tk.param<"w">] results ["y"] {
 ^bb0(%M: index, %C: index, %F: index, %x: tensor<?x?xbf16>, %u: tensor<?x?xbf16>, %w: tensor<?x?xbf16>):
   tk.bind %x[%M, %C] : tensor<?x?xbf16>
   tk.bind %u[%C, %F] : tensor<?x?xbf16>
@@ -164,3 +164,33 @@ tk.kernel @two dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"u">, #tk.
   tk.return %y : tensor<?x?xf32>
 } {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 2048, 4096, 14336>, tk.mesh_sizes = array<i64: 2>,
    tk.shardings = [["tp", ""], ["", "tp"], ["tp", ""], ["tp", ""]]}
+
+// -----
+
+// Of two collectives next to a launch the pass chooses the one that saves more: here the exchange of
+// partial sums, which are wider than the gathered rows.
+// CHECK-LABEL: tk.kernel @two dims
+// CHECK: tk.all_gather %x over "dp" dim 0 : tensor
+// CHECK: %[[P:.*]] = tk.launch @two_1(%{{.*}}) extents(%M, %C) by_rows "tp"
+// CHECK: tk.exchange %[[P]] over "tp" {tk.beside_launch}
+tk.kernel @two dims ["M", "C", "F"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] {
+^bb0(%M: index, %C: index, %F: index, %x: tensor<?x?xbf16>, %w: tensor<?x?xbf16>):
+  tk.bind %x[%M, %F] : tensor<?x?xbf16>
+  tk.bind %w[%F, %C] : tensor<?x?xbf16>
+  %c0 = arith.constant 0 : index
+  %y = tk.compute ["m", "c"] in (%M, %C) {
+  ^bb0(%m: index, %c: index):
+    %s = tk.reduce [#tk.kind<sum>] ["f"] from (%c0) to (%F) {
+    ^bb0(%f: index):
+      %a = tk.load %x[%m, %f] : tensor<?x?xbf16>
+      %b = tk.load %w[%f, %c] : tensor<?x?xbf16>
+      %af = arith.extf %a : bf16 to f32
+      %bf = arith.extf %b : bf16 to f32
+      %p = arith.mulf %af, %bf : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+} {tk.mesh = ["dp", "tp"], tk.mesh_dims = array<i64: 2048, 16384, 1024>, tk.mesh_sizes = array<i64: 2, 2>,
+   tk.shardings = [["dp", "tp"], ["tp", ""], ["tp", ""]]}
