@@ -3,8 +3,8 @@
 // 1. A level is what runs between two rounds of collectives. Parameters, and collectives of them,
 //    have level 0; a compute op has the highest level of what it reads; a collective of a computed
 //    tensor makes a tensor of the next level.
-//    A compute op that an exchange sends is of the next level if it reads a reduction of rows that a
-//    gather of this level delivers.
+//    A compute op that an exchange sends is of the next level if it reads a reduction of rows that
+//    a gather of this level delivers.
 // 2. A compute op that only later levels read moves there, so that it may be fused with its
 // readers.
 // 3. The compute ops of a level become one local kernel (LocalKernel.cpp). A compute op without
@@ -71,7 +71,7 @@ private:
   Block *block;
   OpBuilder builder;
   llvm::MapVector<Operation *, unsigned> levels; ///< of compute ops and of collectives' results
-  llvm::DenseSet<Operation *> pinned; ///< stay in the level of the gather that they read
+  llvm::DenseSet<Operation *> pinned;            ///< stay in the level of the gather that they read
   unsigned last = 0;
 };
 
@@ -93,8 +93,8 @@ void Splitter::setLevels() {
   }
 }
 
-/// Whether what an exchange sends is computed from the result of a reduction over gathered rows. Both
-/// then are kernels of their own, and each may run beside its collective.
+/// Whether what an exchange sends is computed from the result of a reduction over gathered rows.
+/// Both then are kernels of their own, and each may run beside its collective.
 bool Splitter::waitsForGather(Operation *op, unsigned level) {
   const bool isSent = llvm::any_of(op->getUsers(), [](Operation *user) {
     auto exchange = dyn_cast<ExchangeOp>(user);
