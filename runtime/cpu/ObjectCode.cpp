@@ -145,6 +145,8 @@ private:
       if (section.header.sh_link >= m_sections.size())
         return damaged("its symbols have no names");
       const Elf64_Shdr &names = m_sections[section.header.sh_link].header;
+      if (names.sh_type != SHT_STRTAB)
+        return damaged("its symbols have no names");
       for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.header.sh_size;
            at += sizeof(Elf64_Sym)) {
         Symbol symbol{};

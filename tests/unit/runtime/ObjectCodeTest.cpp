@@ -88,11 +88,12 @@ TEST_CASE("object code that is not whole is refused", "[bundle]") {
     CHECK(linked.error().code() == ErrorCode::bad_file);
   }
   // Whatever one byte is, nothing is read or written elsewhere.
-  for (size_t at = 0; at < whole.size(); ++at) {
-    std::string changed = whole;
-    changed[at] = static_cast<char>(0xff);
-    (void)cpu::ObjectCode::link(changed);
-  }
+  for (size_t at = 0; at < whole.size(); ++at)
+    for (int byte : {0x00, 0x01, 0x08, 0x7f, 0xff}) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(byte);
+      (void)cpu::ObjectCode::link(changed);
+    }
 }
 
 TEST_CASE("object code of another kind is refused", "[bundle]") {
