@@ -33,7 +33,7 @@ enum class ErrorCode : uint8_t {
   out_of_memory,     ///< host or device memory ran out
   module_load,       ///< the driver refused the compiled code
   launch_failed,     ///< the driver refused the launch
-  needs_prepare,     ///< a cold kernel was launched during a graph capture
+  needs_prepare,     ///< reserved: a capture compiles and allocates what it needs
   context_poisoned,  ///< an earlier kernel broke the device's context
   io,                ///< a file cannot be read
   bad_file,          ///< a file's contents are not what they claim to be
