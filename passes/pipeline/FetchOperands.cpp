@@ -307,12 +307,18 @@ private:
   /// Has a multiprocessor enough in flight with the staging of each of its blocks?
   static bool hasRoom(FuncOp function, OperandFetcher &fetcher, const SharedStaging &staging,
                       TargetAttr target) {
-    const int64_t used = sharedBytesOf(function) + fetcher.getNewBytes(staging),
+    const int64_t before = sharedBytesOf(function), used = before + fetcher.getNewBytes(staging),
                   threads = function.getBlockWarps() * 32;
     if (used > target.getShared())
       return false;
-    const int64_t blocks = std::min((target.getShared() + sharedOfSystem) / (used + sharedOfSystem),
-                                    std::max<int64_t>(usualThreadsOfProcessor / threads, 1));
+    auto blocksWith = [&](int64_t bytes) {
+      return std::min((target.getShared() + sharedOfSystem) / (bytes + sharedOfSystem),
+                      std::max<int64_t>(usualThreadsOfProcessor / threads, 1));
+    };
+    const int64_t blocks = blocksWith(used);
+    // One block's threads convert while another one multiplies.
+    if (blocks < std::min<int64_t>(blocksWith(before), 2))
+      return false;
     return blocks * fetcher.getBytes() >= bytesInFlight;
   }
 };
