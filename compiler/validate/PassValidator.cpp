@@ -1,6 +1,7 @@
 //===- PassValidator.cpp - the first pass that changes a value ------------===//
 #include "compiler/validate/PassValidator.h"
 
+#include "compiler/Pipeline.h"
 #include "compiler/validate/Reproducer.h"
 #include "passes/analysis/StrideAxes.h"
 
@@ -190,7 +191,11 @@ std::string PassValidator::sizes() const {
 
 /// Does `pass` change values within what docs/reference/numerics.md allows? Whole kernels are
 /// compared with that tolerance.
-static bool isApproximate(StringRef pass) { return pass.starts_with("tk-approximate-functions"); }
+static bool isApproximate(StringRef name) {
+  return llvm::any_of(pipelineSteps(), [&](const PipelineStep &step) {
+    return step.name == name && step.pass == "tk-approximate-functions";
+  });
+}
 
 LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
   auto kernel = module.lookupSymbol<KernelOp>(kernelName);

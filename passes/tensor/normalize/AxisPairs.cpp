@@ -239,6 +239,8 @@ void AxisPairs::keepApart() {
     for (Value result : compute.getResults())
       mark(result);
   refused = refusedBefore;
+  for (unsigned pair = 0; pair < refused.size(); ++pair)
+    refused[pair] = refused[pair] || apart[pair];
 }
 
 AxisPairs::AxisPairs(KernelOp kernel, bool dividesIndices)

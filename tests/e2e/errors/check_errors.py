@@ -286,7 +286,7 @@ CASES = {
     "cache-not-writable": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
     "cache-is-a-file": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {"cache": b"not a directory"}),
     "no-place-for-a-cache": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
-    "bundle-of-the-cpu": (COPY, ["build", "x.tk", "--emit", "bundle", "--target", "cpu"], 1, "not of 'cpu'", {}),
+    "bundle-of-the-emulator": (COPY, ["build", "x.tk", "--emit", "bundle", "--target", "emu"], 1, "'emu'", {}),
     "bundle-variant": (
         COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "N"], 1, "--variant", {}),
     "bundle-dimension": (
