@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/LeastMasks.h"
 
+#include "passes/analysis/OffsetRanges.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -150,6 +152,10 @@ double IterationSpace::shareKept(const Mask &mask) {
   const Indices &of = indicesOf(mask.condition);
   if (of.empty())
     return 1;
+  if (BlockArgument row = rowOfMask(mask.condition); row && mask.keepsWhereTrue) {
+    auto [lower, upper] = boundsOf(row);
+    return 1 / std::max(upper - lower, 1.0);
+  }
   // The powers of the root of x^(d + 1) = x + 1 spread points evenly over d axes.
   double root = 2;
   for (int i = 0; i < 32; ++i)

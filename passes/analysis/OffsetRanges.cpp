@@ -3,6 +3,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -19,9 +20,11 @@ bool isLoadedBound(Value bound) {
          llvm::any_of(op->getOperands(), isLoadedBound);
 }
 
-std::optional<double> meanOfRanges(ComputeOp compute, Value limit) {
+std::optional<double> meanOfRanges(ComputeOp compute, Value lower, Value limit) {
   double rows = 1;
-  for (Value extent : compute.getExtents()) {
+  for (auto [p, extent] : llvm::enumerate(compute.getExtents())) {
+    if (!Dependence{ValueRange{compute.getIndex(p)}}.on(lower))
+      continue;
     const int64_t upper = getUpperBound(extent);
     if (upper < 0)
       return std::nullopt;
@@ -39,44 +42,91 @@ std::optional<double> meanOfShifted(ReduceOp reduce) {
   auto length = least ? least.getLhs().getDefiningOp<arith::SubIOp>() : arith::SubIOp();
   if (!length || !isLoadedBound(length.getLhs()) || !isLoadedBound(length.getRhs()))
     return std::nullopt;
-  return meanOfRanges(compute, least.getRhs());
+  return meanOfRanges(compute, length.getRhs(), least.getRhs());
+}
+
+/// The load that a bound follows from, if there is one.
+static LoadOp loadOf(Value bound) {
+  Operation *op = bound.getDefiningOp();
+  if (auto load = dyn_cast_or_null<LoadOp>(op))
+    return load;
+  if (isa_and_nonnull<arith::MaxSIOp, arith::MinSIOp, arith::IndexCastOp, arith::ExtSIOp>(op))
+    for (Value operand : op->getOperands())
+      if (LoadOp load = loadOf(operand))
+        return load;
+  return {};
+}
+
+/// Are two bounds neighbours in a table?
+static bool areNeighbours(LoadOp first, LoadOp end) {
+  if (!first || !end || first.getTensor() != end.getTensor() || first.getIndices().empty())
+    return false;
+  auto next = end.getIndices().back().getDefiningOp<arith::AddIOp>();
+  return next && getConstantIndex(next.getRhs()) == 1 &&
+         ScalarEquality().equal(next.getLhs(), first.getIndices().back());
+}
+
+bool dividesTerms(ReduceOp reduce, Value index) {
+  if (reduce.getNumIndices() != 1)
+    return false;
+  LoadOp first = loadOf(reduce.getLower()[0]), end = loadOf(reduce.getUpper()[0]);
+  return areNeighbours(first, end) && Dependence{ValueRange{index}}.on(first);
 }
 
 /// Which ends of a range the comparisons in a condition say.
-static void findEnds(Value condition, Value index, bool &isBegin, bool &isEnd) {
+static void findEnds(Value condition, Value index, Value &begin, Value &end) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-    findEnds(both.getLhs(), index, isBegin, isEnd);
-    findEnds(both.getRhs(), index, isBegin, isEnd);
+    findEnds(both.getLhs(), index, begin, end);
+    findEnds(both.getRhs(), index, begin, end);
   }
   auto compare = condition.getDefiningOp<arith::CmpIOp>();
   if (!compare)
     return;
   const bool isLeft = compare.getLhs() == index;
-  if (!(isLeft || compare.getRhs() == index) ||
-      !isLoadedBound(isLeft ? compare.getRhs() : compare.getLhs()))
+  Value bound = isLeft ? compare.getRhs() : compare.getLhs();
+  if (!(isLeft || compare.getRhs() == index) || !isLoadedBound(bound))
     return;
   const auto predicate = compare.getPredicate();
   const bool isLess =
       predicate == arith::CmpIPredicate::slt || predicate == arith::CmpIPredicate::sle;
   const bool isMore =
       predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sge;
-  isEnd |= isLeft ? isLess : isMore;
-  isBegin |= isLeft ? isMore : isLess;
+  if (isLeft ? isLess : isMore)
+    end = bound;
+  if (isLeft ? isMore : isLess)
+    begin = bound;
+}
+
+BlockArgument rowOfMask(Value condition) {
+  auto both = condition.getDefiningOp<arith::AndIOp>();
+  auto first = both ? both.getLhs().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  if (!first)
+    return {};
+  for (Value index : first->getOperands()) {
+    Value begin, end;
+    if (isa<BlockArgument>(index))
+      findEnds(condition, index, begin, end);
+    if (!begin || !end || !areNeighbours(loadOf(begin), loadOf(end)))
+      continue;
+    return dyn_cast<BlockArgument>(loadOf(begin).getIndices().back());
+  }
+  return {};
 }
 
 std::optional<double> meanOfMasked(ReduceOp reduce) {
   auto compute = dyn_cast<ComputeOp>(reduce->getParentOp());
   if (!compute || reduce.getNumIndices() != 1)
     return std::nullopt;
+  Value begin, end;
   for (Value term : reduce.getYield().getValues()) {
     auto choice = term.getDefiningOp<arith::SelectOp>();
-    bool isBegin = false, isEnd = false;
+    begin = end = Value();
     if (choice)
-      findEnds(choice.getCondition(), reduce.getIndex(0), isBegin, isEnd);
-    if (!isBegin || !isEnd)
+      findEnds(choice.getCondition(), reduce.getIndex(0), begin, end);
+    if (!begin || !end)
       return std::nullopt;
   }
-  return meanOfRanges(compute, reduce.getUpper()[0]);
+  return meanOfRanges(compute, begin, reduce.getUpper()[0]);
 }
 
 } // namespace tk

@@ -14,12 +14,20 @@ namespace tk {
 /// Does a bound follow from a loaded integer that varies with an index of its compute op?
 bool isLoadedBound(mlir::Value bound);
 
-/// Terms of a range if an axis of `limit` elements is divided among all elements of `compute`;
-/// nothing if sizes are not known.
-std::optional<double> meanOfRanges(ComputeOp compute, mlir::Value limit);
+/// Terms of a range that begins at `lower` if an axis of `limit` elements is divided among all
+/// values of the indices of `compute` that `lower` depends on; nothing if sizes are not known.
+std::optional<double> meanOfRanges(ComputeOp compute, mlir::Value lower, mlir::Value limit);
 
-/// The same for a reduction from 0 to `min(hi - lo, limit)` with loaded `lo` and `hi`, as
-/// tk-shift-ranges leaves it; nothing for others.
+/// Does `reduce` run between two neighbours of a table of offsets, `ptr[r]..ptr[r + 1]`, which
+/// depend on `index`? Each term then belongs to one value of the index alone.
+bool dividesTerms(ReduceOp reduce, mlir::Value index);
+
+/// The index `r` of a mask that is true between two neighbours of a table of offsets, `ptr[r] <= t`
+/// and `t < ptr[r + 1]`: each `t` belongs to one value of it alone. Null for other masks.
+mlir::BlockArgument rowOfMask(mlir::Value condition);
+
+/// Terms of a range, likewise, of a reduction from 0 to `min(hi - lo, limit)` with loaded `lo` and
+/// `hi`, as tk-shift-ranges leaves it; nothing for others.
 std::optional<double> meanOfShifted(ReduceOp reduce);
 
 /// The same for a reduction over a whole axis whose terms a mask limits to such a range, as the

@@ -19,13 +19,6 @@ def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops with a multistage pipeline">];
 }
 
-def FetchOperands : Pass<"tk-fetch-operands", "::mlir::ModuleOp"> {
-  let summary = "Copy the next iteration's operands that threads convert to thread-private staging";
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-                           "::tk::gpu::TkGpuDialect"];
-  let statistics = [Statistic<"numLoops", "loops", "Loops whose converted operands come early">];
-}
-
 def SumInProducts : Pass<"tk-sum-in-products", "::mlir::ModuleOp"> {
   let summary = "Compute row sums of softmax numerators by extra columns of the matrix product";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];

@@ -196,6 +196,9 @@ struct Analysis {
     Value m = pick(tiledOfA, ofB, isLink), n = pick(tiledOfB, ofA, isLink);
     if (!m || !n)
       return;
+    // No two rows, or columns, of a tile would have a term in common.
+    if (dividesTerms(op, m) || dividesTerms(op, n))
+      return;
     // What is multiplied in f64 is f64 in shared memory and registers, too.
     Type operand = a.getType().isF64() ? a.getType() : withoutExtension(a).getType();
     Contraction contraction{op, m, n, k, operand};

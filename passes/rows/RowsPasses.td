@@ -60,6 +60,13 @@ def FetchAhead : Pass<"tk-fetch-ahead", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops that load rows ahead">];
 }
 
+def FetchOperands : Pass<"tk-fetch-operands", "::mlir::ModuleOp"> {
+  let summary = "Copy the next iteration's operands that threads convert to thread-private staging";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose converted operands come early">];
+}
+
 def KeepRows : Pass<"tk-keep-rows", "::mlir::ModuleOp"> {
   let summary = "Keep long rows in thread-private shared memory instead of registers";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];

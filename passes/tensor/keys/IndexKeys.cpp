@@ -28,7 +28,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/tensor/normalize/IndexArithmetic.h"
-#include "passes/tensor/ranges/TermConditions.h"
+#include "passes/analysis/TermConditions.h"
 
 using namespace mlir;
 using namespace tk;

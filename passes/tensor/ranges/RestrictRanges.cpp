@@ -40,7 +40,7 @@
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/ranges/IndexSides.h"
-#include "passes/tensor/ranges/TermConditions.h"
+#include "passes/analysis/TermConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

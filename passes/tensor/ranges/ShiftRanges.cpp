@@ -70,7 +70,8 @@ static bool shift(ReduceOp reduce) {
       !runsAlong(reduce))
     return false;
   Value limit = limitOf(reduce.getUpper()[0]);
-  std::optional<double> mean = limit ? meanOfRanges(compute, limit) : std::nullopt;
+  std::optional<double> mean =
+      limit ? meanOfRanges(compute, reduce.getLower()[0], limit) : std::nullopt;
   if (!mean || *mean > mostTerms)
     return false;
   OpBuilder builder(reduce);

@@ -1,5 +1,5 @@
 //===- TermConditions.cpp - masks in the elements of reductions -----------===//
-#include "passes/tensor/ranges/TermConditions.h"
+#include "passes/analysis/TermConditions.h"
 
 #include "passes/analysis/Conditions.h"
 

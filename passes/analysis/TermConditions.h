@@ -1,6 +1,6 @@
 //===- TermConditions.h - masks in the elements of reductions ---*- C++ -*-===//
-#ifndef TK_PASSES_TENSOR_RANGES_TERMCONDITIONS_H
-#define TK_PASSES_TENSOR_RANGES_TERMCONDITIONS_H
+#ifndef TK_PASSES_ANALYSIS_TERMCONDITIONS_H
+#define TK_PASSES_ANALYSIS_TERMCONDITIONS_H
 
 #include "passes/analysis/ScalarExpr.h"
 
@@ -29,4 +29,4 @@ private:
 
 } // namespace tk
 
-#endif // TK_PASSES_TENSOR_RANGES_TERMCONDITIONS_H
+#endif // TK_PASSES_ANALYSIS_TERMCONDITIONS_H
