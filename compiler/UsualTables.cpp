@@ -210,7 +210,8 @@ public:
         int64_t count = 1;
         for (int64_t size : *shape)
           count *= size;
-        if ((together += count) > mostElementsTogether)
+        together += count;
+        if (together > mostElementsTogether)
           return {};
         results.push_back(result);
         names.push_back(cast<StringAttr>(name).getValue());
