@@ -27,8 +27,8 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
-#include "passes/tensor/normalize/IndexArithmetic.h"
 #include "passes/analysis/TermConditions.h"
+#include "passes/tensor/normalize/IndexArithmetic.h"
 
 using namespace mlir;
 using namespace tk;

@@ -39,8 +39,8 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/tensor/ranges/IndexSides.h"
 #include "passes/analysis/TermConditions.h"
+#include "passes/tensor/ranges/IndexSides.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

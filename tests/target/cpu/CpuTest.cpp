@@ -79,7 +79,9 @@ static void runFile(const std::string &path, const Plan &plan, bool fuse) {
       for (const char *table : {"E", "V", "PAGES"}) // what the examples' integer inputs index
         if (auto it = sizes.find(table); it != sizes.end())
           integers = it->second;
-      CHECK(checkKernel(kernel, **executable, sizes, integers) == "");
+      const std::string wrong = checkKernel(kernel, **executable, sizes, integers);
+      INFO(wrong);
+      CHECK(wrong.empty());
     }
   }
 }
