@@ -13,6 +13,15 @@ using namespace mlir;
 
 namespace tk {
 
+std::string printModule(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs();
+  module.print(out, flags);
+  return text;
+}
+
 /// CUDA text and machine code have question marks in place of characters that they cannot have.
 static bool isSameName(StringRef written, StringRef name) {
   return written.size() == name.size() && llvm::all_of(llvm::zip(written, name), [](auto pair) {

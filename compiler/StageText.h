@@ -43,6 +43,9 @@ private:
   std::vector<SourcePlace> list;
 };
 
+/// A module as text, without the elements of large constants.
+std::string printModule(mlir::ModuleOp module);
+
 struct StageText {
   std::string name;
   std::string text;
