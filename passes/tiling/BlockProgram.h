@@ -125,7 +125,7 @@ private:
   llvm::SmallVector<unsigned> indicesInTile(unsigned r);
   mlir::Value tileNumber(unsigned axis);
   TileValue reduceInTile(TileValue value, const TileReduction::Axis &reduced, ReduceKind kind);
-  TileValue findInTile(TileValue value, TileValue places, const TileReduction &reduction);
+  TileValue findInTile(TileValue value, const TileValue &places, const TileReduction &reduction);
   unsigned axisOfParts(const TileReduction::Axis &reduced);
   void addStore(Store &store, mlir::Value value, mlir::Value buffer);
   mlir::LogicalResult addStores();

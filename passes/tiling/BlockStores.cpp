@@ -56,7 +56,7 @@ TileValue BlockProgram::reduceInTile(TileValue value, const TileReduction::Axis 
 }
 
 /// The least of `places`, of a tile, where `value` is the tile's extremum.
-TileValue BlockProgram::findInTile(TileValue value, TileValue places,
+TileValue BlockProgram::findInTile(TileValue value, const TileValue &places,
                                    const TileReduction &reduction) {
   const unsigned id = axisOf.lookup(compute.getIndex(reduction.axes.front().index));
   Type element = getElementTypeOrSelf(value.value.getType());
