@@ -279,7 +279,7 @@ Mesh mesh_of_nccl(void *communicator, std::span<const MeshAxis> axes, int device
                   MeshOptions options) {
   return Mesh(std::make_shared<detail::NcclRank>(
       static_cast<cuda::NcclComm>(communicator), /*owns=*/false,
-      std::vector<MeshAxis>(axes.begin(), axes.end()), device, options));
+      std::vector<MeshAxis>(axes.begin(), axes.end()), device, std::move(options)));
 }
 
 Mesh join_nccl(const std::string &id, int64_t rank, std::span<const MeshAxis> axes, int device,
@@ -297,8 +297,9 @@ Mesh join_nccl(const std::string &id, int64_t rank, std::span<const MeshAxis> ax
     throw Error(ErrorCode::invalid_argument,
                 "expected a rank below " + std::to_string(ranks) + ", got " + std::to_string(rank));
   const cuda::NcclComm world = detail::join_in_time(unique, rank, ranks, device, options);
-  return Mesh(std::make_shared<detail::NcclRank>(
-      world, /*owns=*/true, std::vector<MeshAxis>(axes.begin(), axes.end()), device, options));
+  return Mesh(std::make_shared<detail::NcclRank>(world, /*owns=*/true,
+                                                 std::vector<MeshAxis>(axes.begin(), axes.end()),
+                                                 device, std::move(options)));
 }
 
 } // namespace tk

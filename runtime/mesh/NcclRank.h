@@ -27,7 +27,7 @@ class NcclRank : public Communicator {
 public:
   NcclRank(NcclComm world, bool owns, std::vector<MeshAxis> axes, int device, MeshOptions options)
       : m_nccl(*Nccl::get().value()), m_device(*cuda::DeviceContext::get(device).value()),
-        m_axes(std::move(axes)), m_options(options), m_world(world), m_owns(owns),
+        m_axes(std::move(axes)), m_options(std::move(options)), m_world(world), m_owns(owns),
         m_stream(m_device), m_transfers(m_device), m_scratch(m_device), m_temporaries(m_device) {
     int ranks = 0, rank = 0;
     m_nccl.check(m_nccl.functions().count(world, &ranks), "ncclCommCount");

@@ -203,8 +203,9 @@ std::vector<Mesh> Mesh::threads(std::span<const MeshAxis> axes, MeshOptions opti
     if (!names.insert(axis.name).second)
       throw Error(ErrorCode::invalid_argument, "the mesh has axis '" + axis.name + "' twice");
   }
-  auto group = std::make_shared<detail::ThreadGroup>(
-      std::vector<MeshAxis>(axes.begin(), axes.end()), options, static_cast<size_t>(ranks));
+  auto group =
+      std::make_shared<detail::ThreadGroup>(std::vector<MeshAxis>(axes.begin(), axes.end()),
+                                            std::move(options), static_cast<size_t>(ranks));
   std::vector<Mesh> meshes;
   for (int64_t rank = 0; rank < ranks; ++rank)
     meshes.emplace_back(std::make_shared<detail::ThreadRank>(group, rank));
