@@ -8,13 +8,9 @@
 #include "compiler/RelevantFacts.h"
 #include "compiler/StageText.h"
 #include "compiler/Stopwatch.h"
-#include "compiler/VariantCache.h"
 #include "compiler/plan/KernelSignature.h"
 #ifdef TK_HAS_CPU
 #include "compiler/CpuBackend.h"
-#endif
-#ifdef TK_HAS_EMU
-#include "compiler/codegen/emu/CompileEmu.h"
 #endif
 #include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuDialect.h"

@@ -7,7 +7,6 @@
 #include "passes/machine/KnownValues.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -61,8 +60,7 @@ private:
 
 /// What a parameter's elements are used for.
 struct Use {
-  /// Offsets bound ranges at both ends; Begin and End are those of two tensors.
-  enum class Kind : uint8_t { Length, First, Offset, Begin, End, Number } kind = Kind::Length;
+  enum class Kind : uint8_t { Length, First, Offset, Number } kind = Kind::Length;
   int64_t limit = longest; ///< of numbers, and where the last range of offsets ends
 };
 
@@ -92,8 +90,6 @@ public:
         if (unsigned axis = operand.getOperandNumber() - 1;
             operand.getOperandNumber() > 0 && axis < load.getIndices().size())
           note(Use::Kind::Number, sizes.extent(load.getTensor(), axis));
-      } else if (auto reduce = dyn_cast<ReduceOp>(user)) {
-        followBound(reduce, operand.getOperandNumber());
       } else if (auto compare = dyn_cast<arith::CmpIOp>(user)) {
         followComparison(compare, value);
       } else if (depth < 4 &&
@@ -115,18 +111,6 @@ private:
   void note(Use::Kind kind, std::optional<int64_t> limit) {
     if (found.kind == Use::Kind::Length && limit && *limit > 0)
       found = {kind, *limit};
-  }
-
-  void followBound(ReduceOp reduce, unsigned operand) {
-    const unsigned count = reduce.getNumIndices(), n = operand % count;
-    if (isConstantIntValue(reduce.getLower()[n], 0))
-      return; // a length
-    const Use::Kind kind = operand < count ? Use::Kind::Begin : Use::Kind::End;
-    const bool isOther = found.kind == Use::Kind::Begin || found.kind == Use::Kind::End;
-    if (isOther && found.kind != kind)
-      found.kind = Use::Kind::Offset;
-    else
-      note(kind, limitOf(sizes, reduce.getIndex(n)));
   }
 
   /// `i < length` bounds an index from above, `i >= first` from below, and what does both is an
@@ -172,10 +156,6 @@ int64_t valueOf(const Use &use, int64_t i, int64_t count) {
     return 0;
   case Use::Kind::Offset:
     return use.limit * i / std::max<int64_t>(count - 1, 1);
-  case Use::Kind::Begin:
-    return use.limit * i / count;
-  case Use::Kind::End:
-    return use.limit * (i + 1) / count;
   case Use::Kind::Number:
     return i % use.limit;
   }
