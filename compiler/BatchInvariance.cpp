@@ -232,20 +232,19 @@ private:
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return addLoop(loop);
     if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
-      return addTile(op, reduce.getSource().getType(), reduce.getAxis());
+      return addTile(op, reduce.getKind(), reduce.getSource().getType(), reduce.getAxis());
     if (auto runs = dyn_cast<gpu::ReduceRunsOp>(op))
-      return addTile(op, runs.getSource().getType(), runs.getAxis());
+      return addTile(op, runs.getKind(), runs.getSource().getType(), runs.getAxis());
     if (auto scan = dyn_cast<gpu::ScanOp>(op))
-      return addTile(op, scan.getSource().getType(), scan.getAxis());
+      return addTile(op, scan.getKind(), scan.getSource().getType(), scan.getAxis());
     if (auto dot = dyn_cast<gpu::DotOp>(op)) {
       reduces = true;
       lines.insert("dot " + elementOf(dot.getA().getType()) + " " +
                    elementOf(dot.getB().getType()) + " " + elementOf(dot.getResult().getType()));
       return;
     }
-    const bool isOurs = isa<gpu::TkGpuDialect>(op->getDialect());
     const bool hasFloats = llvm::any_of(op->getResultTypes(), isFloat);
-    if (isOurs && hasFloats && op->getName().getStringRef().contains("warpgroup_dot")) {
+    if (isa<gpu::WarpgroupDotOp>(op) && hasFloats) {
       reduces = true;
       std::string line = "warpgroup_dot";
       for (Value operand : op->getOperands().take_front(3))
@@ -313,17 +312,15 @@ private:
   }
 
   /// A tile that is reduced along an axis: who has which of its elements.
-  void addTile(Operation *op, Type type, uint64_t axis) {
-    auto kind = op->getAttrOfType<ReduceKindAttr>("kind");
-    const bool isExact = !isFloat(type) || (kind && kind.getValue() != ReduceKind::Sum &&
-                                            kind.getValue() != ReduceKind::Prod);
+  void addTile(Operation *op, ReduceKind kind, Type type, uint64_t axis) {
+    const bool isExact = !isFloat(type) || (kind != ReduceKind::Sum && kind != ReduceKind::Prod);
     if (isExact) // in any order
       return;
     reduces = true;
     auto tile = dyn_cast<RankedTensorType>(type);
     std::string line;
     llvm::raw_string_ostream out(line);
-    out << op->getName() << " " << op->getAttr("kind") << " " << elementOf(type) << " of "
+    out << op->getName() << " " << stringifyReduceKind(kind) << " " << elementOf(type) << " of "
         << (tile ? tile.getDimSize(static_cast<unsigned>(axis)) : 1);
     auto layout = tile ? dyn_cast_or_null<gpu::LayoutAttr>(tile.getEncoding()) : gpu::LayoutAttr();
     if (layout) {

@@ -2,8 +2,8 @@
 //
 // 1. The reference plan of a batch-invariant kernel is made from facts without sizes.
 // 2. A call's plan is made from the call's facts. It is accepted if it adds in the same order.
-// 3. Else plans from fewer facts are tried. They suit more sizes, and take longer for a few of
-// them.
+// 3. Else plans from fewer facts are tried. They suit more sizes, and take longer for a few
+//    of them.
 // 4. If none adds in that order, the call is refused.
 //
 //===----------------------------------------------------------------------===//

@@ -64,6 +64,8 @@ namespace detail {
 
 void plan_for(Facts &facts, const Signature &signature, const CheckedArguments &checked,
               const std::map<std::string, int64_t> &plan) {
+  if (plan.empty())
+    return;
   std::vector<Scalar> variables(checked.variables.begin(), checked.variables.end());
   for (size_t d = 0; d < facts.dims.size(); ++d) {
     auto it = plan.find(signature.dims[d]);
@@ -77,7 +79,7 @@ void plan_for(Facts &facts, const Signature &signature, const CheckedArguments &
       fact.exact.reset();
     variables[d] = Scalar(std::max(checked.dims[d], it->second));
   }
-  for (unsigned t = 0; !plan.empty() && t < signature.num_tensors(); ++t) {
+  for (unsigned t = 0; t < signature.num_tensors(); ++t) {
     Expected<Extents> shape = shape_of(signature.tensor(t), variables);
     Expected<int64_t> count = shape ? element_count(*shape) : Expected<int64_t>(shape.error());
     facts.small_tensors = facts.small_tensors && count && *count < small_tensor_limit;

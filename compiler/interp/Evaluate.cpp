@@ -271,7 +271,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
     run(reduction.body);
     Cell term = termOf(reduction, 0);
     ReduceKind kind = reduction.kinds[0];
-    if (kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin) {
+    if (isArgReduction(kind)) {
       // The last accumulator holds the extremum, the first its index.
       if (first || takesOver(kind, reduction.isFloat[0], accumulators[1], term)) {
         accumulators[1] = term;

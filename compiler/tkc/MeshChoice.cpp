@@ -18,20 +18,8 @@ void MeshChoice::addTo(CLI::App &command, const std::string &whatMeshDoes) {
       ->needs(option);
 }
 
-Expected<std::vector<MeshAxis>> MeshChoice::axes() const { return parseMesh(mesh); }
-
-Expected<std::string> MeshChoice::description() const {
-  if (network.empty() || network::shippedNetwork(network))
-    return network;
-  Expected<std::string> text = readFile(network);
-  if (!text)
-    return text.error();
-  if (llvm::Expected<network::Network> read = network::parseNetwork(*text); !read)
-    return Error(ErrorCode::bad_file, network + ": " + llvm::toString(read.takeError()));
-  return text;
-}
-
-Expected<std::vector<MeshAxis>> parseMesh(const std::string &text) {
+/// "dp=2,tp=4" as axes.
+static Expected<std::vector<MeshAxis>> parseMesh(const std::string &text) {
   std::vector<MeshAxis> axes;
   llvm::StringRef rest(text);
   while (!rest.empty()) {
@@ -47,6 +35,20 @@ Expected<std::vector<MeshAxis>> parseMesh(const std::string &text) {
   if (axes.empty())
     return Error(ErrorCode::invalid_argument, "expected --mesh AXIS=RANKS,…, got nothing");
   return axes;
+}
+
+Expected<MeshChoice::Chosen> MeshChoice::read() const {
+  Expected<std::vector<MeshAxis>> axes = parseMesh(mesh);
+  if (!axes)
+    return axes.error();
+  if (network.empty() || network::shippedNetwork(network))
+    return Chosen{std::move(*axes), network};
+  Expected<std::string> text = readFile(network);
+  if (!text)
+    return text.error();
+  if (llvm::Expected<network::Network> parsed = network::parseNetwork(*text); !parsed)
+    return Error(ErrorCode::bad_file, network + ": " + llvm::toString(parsed.takeError()));
+  return Chosen{std::move(*axes), std::move(*text)};
 }
 
 } // namespace tk::tkc

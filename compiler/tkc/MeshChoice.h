@@ -13,14 +13,13 @@ struct MeshChoice {
 
   void addTo(CLI::App &command, const std::string &whatMeshDoes);
   bool isGiven() const { return !mesh.empty(); }
-  Expected<std::vector<MeshAxis>> axes() const;
-  /// The description, or its name; see MeshOptions::network. Fails where a file cannot be read or
-  /// describes no network.
-  Expected<std::string> description() const;
+  struct Chosen {
+    std::vector<MeshAxis> axes;
+    std::string network; ///< the description, or its name; see MeshOptions
+  };
+  /// Fails where the text names no axes, or a file cannot be read or describes no network.
+  Expected<Chosen> read() const;
 };
-
-/// "dp=2,tp=4" as axes.
-Expected<std::vector<MeshAxis>> parseMesh(const std::string &text);
 
 } // namespace tk::tkc
 

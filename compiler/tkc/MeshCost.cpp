@@ -188,12 +188,9 @@ Expected<std::vector<MeshStepCost>> Steps::run() {
 Expected<MeshCost> costOnMesh(const CompiledSource &source, size_t kernel,
                               const std::string &target, const MeshChoice &choice,
                               const std::vector<std::optional<Scalar>> &given) {
-  Expected<std::vector<MeshAxis>> axes = choice.axes();
-  if (!axes)
-    return axes.error();
-  Expected<std::string> description = choice.description();
-  if (!description)
-    return description.error();
+  Expected<MeshChoice::Chosen> chosen = choice.read();
+  if (!chosen)
+    return chosen.error();
   const Signature &signature = source.signatures()[kernel];
   std::vector<int64_t> dims;
   for (const std::optional<Scalar> &dim : llvm::ArrayRef(given).take_front(signature.dims.size()))
@@ -207,7 +204,8 @@ Expected<MeshCost> costOnMesh(const CompiledSource &source, size_t kernel,
       complete_variables(signature, dims, llvm::ArrayRef(given).drop_front(signature.dims.size()));
   if (!variables)
     return variables.error();
-  Expected<CompiledSource::Placement> placement = source.placeOn(kernel, *axes, dims, *description);
+  Expected<CompiledSource::Placement> placement =
+      source.placeOn(kernel, chosen->axes, dims, chosen->network);
   if (!placement)
     return placement.error();
   for (const Check &check : placement->plan.checks)
@@ -217,7 +215,7 @@ Expected<MeshCost> costOnMesh(const CompiledSource &source, size_t kernel,
   llvm::SmallVector<MeshAxisInfo> infos;
   for (const MeshAxis &axis : placement->plan.axes)
     infos.push_back({axis.name, axis.size});
-  llvm::Expected<network::Network> network = mesh::networkFor(*description, infos);
+  llvm::Expected<network::Network> network = mesh::networkFor(chosen->network, infos);
   if (!network)
     return Error(ErrorCode::invalid_argument, llvm::toString(network.takeError()));
   const mesh::MeshCosts costs(std::move(*network), infos);

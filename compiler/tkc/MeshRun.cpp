@@ -166,13 +166,10 @@ Expected<MeshRun> runOnMesh(const std::shared_ptr<CompiledSource> &source, size_
 static Expected<CompiledSource::Placement> placeOn(const CompiledSource &source, size_t kernel,
                                                    const MeshChoice &mesh,
                                                    std::span<const int64_t> dims) {
-  Expected<std::vector<MeshAxis>> axes = mesh.axes();
-  if (!axes)
-    return axes.error();
-  Expected<std::string> network = mesh.description();
-  if (!network)
-    return network.error();
-  return source.placeOn(kernel, *axes, dims, *network);
+  Expected<MeshChoice::Chosen> chosen = mesh.read();
+  if (!chosen)
+    return chosen.error();
+  return source.placeOn(kernel, chosen->axes, dims, chosen->network);
 }
 
 Expected<std::string> meshStage(const CompiledSource &source, size_t kernel, const MeshChoice &mesh,

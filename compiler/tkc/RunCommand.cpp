@@ -151,18 +151,13 @@ int runRanks(const RunOptions &options, const ChosenKernel &chosen, const RunArg
     return report(Error(ErrorCode::invalid_argument,
                         "--mesh goes with --check, --launches, --explain, --in and --out alone"),
                   json);
-  Expected<std::vector<MeshAxis>> axes = options.mesh.axes();
-  if (!axes)
-    return report(axes.error(), json);
-  Expected<std::string> network = options.mesh.description();
-  if (!network)
-    return report(network.error(), json);
-  MeshRunOptions mesh{options.source.target,
-                      *axes,
-                      *network,
-                      options.check,
-                      options.checkElements,
-                      std::max(options.check ? 2u : 1u, options.launches.value_or(1))};
+  Expected<MeshChoice::Chosen> chosenMesh = options.mesh.read();
+  if (!chosenMesh)
+    return report(chosenMesh.error(), json);
+  MeshRunOptions mesh{
+      options.source.target, chosenMesh->axes,
+      chosenMesh->network,   options.check,
+      options.checkElements, std::max(options.check ? 2u : 1u, options.launches.value_or(1))};
   Expected<MeshRun> ran = runOnMesh(chosen.source, chosen.kernel, inputs, mesh);
   if (!ran)
     return report(ran.error(), json);

@@ -31,6 +31,11 @@ class YieldOp;
 #include "dialects/tk/TkOps.h.inc"
 
 namespace tk {
+/// Does a reduction give the place of an extremum?
+inline bool isArgReduction(ReduceKind kind) {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
+
 /// On an arith.truncf that no declared type asks for. It rounds an operand of a contraction whose
 /// other operand is stored in 16 bits. The compiler chooses where it stands.
 constexpr llvm::StringLiteral roundedFactorAttr = "tk.rounded_factor";

@@ -175,10 +175,6 @@ void ComputeOp::build(OpBuilder &builder, OperationState &state, ArrayRef<String
 // tk.reduce, tk.scan
 //===----------------------------------------------------------------------===//
 
-static bool isArgKind(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
 LogicalResult ReduceOp::verify() {
   unsigned n = getNumAccumulators(), indices = getNumIndices();
   if (n == 0 || indices == 0)
@@ -198,7 +194,7 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("expected the body to yield ") << n << " terms";
   for (unsigned k = 0; k < n; ++k) {
     Type term = yield.getValues()[k].getType(), result = getResult(k).getType();
-    if (isArgKind(getKind(k))) {
+    if (isArgReduction(getKind(k))) {
       if ((!result.isInteger(32) && !result.isInteger(64)) || indices != 1)
         return emitOpError("expected argmax and argmin over one index with an i32 or i64 result");
     } else if (term != result) {

@@ -108,6 +108,11 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     int64_t getStepOf(unsigned i) { return getStep().empty() ? getTile()[i] : getStep()[i]; }
     /// The number of the last warps whose part of a tile belongs to the next tile.
     int64_t getSpareWarps();
+    /// The same schedule with other extents of tiles.
+    ScheduleAttr withTiles(::llvm::ArrayRef<int64_t> tile, ::llvm::ArrayRef<int64_t> reduce) {
+      return get(getContext(), tile, reduce, getLoop(), getWarps(), getPerThread(), getVector(),
+                 getStages(), getGroup(), getPersistent(), getCluster(), getStep(), getTeams());
+    }
   }];
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$tile,
     "::llvm::ArrayRef<int64_t>":$reduce, "int64_t":$loop, "int64_t":$warps, "int64_t":$perThread,

@@ -68,16 +68,12 @@ static bool isPlain(ReduceKind kind) {
   return kind == ReduceKind::Sum || kind == ReduceKind::Max || kind == ReduceKind::Min;
 }
 
-static bool isPlace(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
 std::optional<StoredReduction> tk::matchStoredReduction(ReduceOp reduce) {
   auto reader = dyn_cast<ComputeOp>(reduce->getParentOp());
   if (!reader)
     return std::nullopt;
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
-    const bool isPlaceAlone = isPlace(reduce.getKind(k)) && reduce.getNumAccumulators() == 1;
+    const bool isPlaceAlone = isArgReduction(reduce.getKind(k)) && reduce.getNumAccumulators() == 1;
     if (!(isPlain(reduce.getKind(k)) || isPlaceAlone) ||
         !isa<FloatType>(reduce.getYield().getValues()[k].getType()) || !reduce.standsAlone(k))
       return std::nullopt;

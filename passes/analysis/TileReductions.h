@@ -20,8 +20,6 @@ struct TileReduction {
   /// The counter of the first axis counts persistent blocks instead of tiles. Each block carries
   /// the reduction of its tiles.
   bool isCarried = false;
-
-  bool isPlace() const { return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin; }
 };
 
 inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result) {

@@ -75,8 +75,6 @@ static constexpr int64_t usualThreads = 128;
 /// Registers to compute with beside all tiles that are live in a loop of products, whose elements
 /// ptxas computes one after the other.
 static constexpr int64_t workingBesideProducts = 24;
-/// Registers that a thread has at most.
-static constexpr int64_t registersOfWholeThread = 255;
 
 /// 32-bit registers of a thread for the elements of a tile.
 static int64_t registersFor(Value tile) {
@@ -190,16 +188,6 @@ static int64_t registersInLoop(scf::ForOp loop) {
     if (isTile(value))
       most += registersFor(value);
   return most + registersOutside(loop);
-}
-
-/// Bytes of all buffers of a block in shared memory; fewer if they share bytes.
-static int64_t mostSharedBytes(FuncOp function) {
-  int64_t bytes = 0;
-  function.walk([&](AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
-  function.walk([&](AllocPrivateOp alloc) {
-    bytes += alloc.getType().getBytesOfThread() * function.getBlockWarps() * 32;
-  });
-  return bytes;
 }
 
 /// Registers for the tiles that are loaded behind `reduction`.
@@ -319,13 +307,14 @@ private:
           !loop.getBody()->getOps<PrivateLoadOp>().empty())
         most = std::max(most, registersInLoop(loop));
     });
-    if (most == 0 || isOther || blocksWith(registersOfWholeThread, 0, threads) >= blocks ||
+    if (most == 0 || isOther || blocksWith(registersOfThread, 0, threads) >= blocks ||
         blocksWith(most, workingBesideProducts, threads) < blocks ||
-        sharedBytesOfBlock(target, blocks) < mostSharedBytes(function))
+        sharedBytesOfBlock(target, blocks) < bytesOfBuffers(function))
       return false;
     function.setMinBlocks(blocks);
     return true;
   }
+
   /// Asks for several blocks a multiprocessor; true if it did.
   static bool limitBlocks(FuncOp function) {
     int64_t across = -1, withLoads = 0, carried = 0;

@@ -100,8 +100,8 @@ private:
                  gpu::SharedType tile, double share, bool writes, double times);
   void remember(mlir::Operation *op, unsigned tensor, mlir::ValueRange coordinates);
   double newShare(unsigned tensor, const Footprint &access);
-  /// Counts a wait for memory where a block waits for what it reads.
   void readTable(gpu::LoadOp load);
+  /// Counts a wait for memory where a block waits for what it reads.
   void wait(mlir::Location place, double times);
 
   gpu::FuncOp function;

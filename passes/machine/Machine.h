@@ -39,6 +39,7 @@ inline constexpr int64_t threadsOfWarpgroup = warpsOfWarpgroup * lanesOfWarp;
 inline constexpr int64_t schedulersOfProcessor = 4;
 inline constexpr int64_t mostWarpsOfBlock = 32;
 inline constexpr int64_t mostRegistersOfThread = 240;  ///< that setmaxnreg may ask for, of 255
+inline constexpr int64_t registersOfThread = 255;      ///< of 32 bits, at most
 inline constexpr int64_t registersOfProcessor = 65536; ///< of 32 bits
 inline constexpr int64_t registerUnitOfWarp = 256;     ///< a warp's registers are a multiple of it
 inline constexpr int64_t registerUnitOfThread = 8;     ///< the same for one of its 32 threads

@@ -42,22 +42,12 @@ Movement movementOf(const TensorUse &use, const Sharding &sharding, int axis, Bl
   return Movement::allGather;
 }
 
-/// The widest float that is read, beside ids and positions.
-static Type operandTypeOf(ArrayRef<TensorUse> uses, Type otherwise) {
-  Type widest;
-  for (const TensorUse &use : uses)
-    if (Type type = cast<RankedTensorType>(use.load.getTensor().getType()).getElementType();
-        isa<FloatType>(type) &&
-        (!widest || type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth()))
-      widest = type;
-  return widest ? widest : otherwise;
-}
-
-double timeOfWork(ComputeOp compute, ArrayRef<TensorUse> uses, const MeshCosts &costs) {
+double timeOfWork(ComputeOp compute, const MeshCosts &costs) {
   double time = 0;
   const double outer = elementsOf(compute.getExtents());
-  const Type result = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
-  const Type operands = operandTypeOf(uses, result);
+  Type operands = widestOperand(compute);
+  if (!operands)
+    operands = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
   const double bytesOfElement = std::max(8u, operands.getIntOrFloatBitWidth()) / 8.0;
   compute.walk([&](ReduceOp reduce) {
     double length = 1;
@@ -157,7 +147,7 @@ double Choice::timeOfResult(BlockArgument index) const {
 
 double Choice::timeOf(BlockArgument index) const {
   return timeOfOperands(index) + timeOfResult(index) +
-         timeOfWork(query.compute, query.uses, *query.costs) / (index ? ranks : 1);
+         timeOfWork(query.compute, *query.costs) / (index ? ranks : 1);
 }
 
 } // namespace

@@ -31,7 +31,7 @@ mlir::BlockArgument chooseCarrier(const CarrierQuery &query, int axis, int64_t r
                                   mlir::ArrayRef<mlir::BlockArgument> taken, std::string &why);
 
 /// The predicted time of a compute op on one rank that computes all of it.
-double timeOfWork(ComputeOp compute, mlir::ArrayRef<TensorUse> uses, const MeshCosts &costs);
+double timeOfWork(ComputeOp compute, const MeshCosts &costs);
 
 } // namespace tk::mesh
 

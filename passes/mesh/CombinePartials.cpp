@@ -13,8 +13,7 @@
 
 #include "passes/analysis/Notes.h"
 #include "passes/mesh/RowBlocks.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/mesh/WriteCompute.h"
 
 using namespace mlir;
 using tk::network::Collective;
@@ -35,16 +34,14 @@ void Placer::convertElements(Placed &result, Type type, StringRef name) {
     indices.push_back("i" + std::to_string(i));
   }
   const bool isWider = type.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth();
-  auto made = ComputeOp::create(
-      builder, result.tensor.getLoc(), SmallVector<StringRef>(indices.begin(), indices.end()),
-      extents, ArrayRef<Type>{type}, ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
-        Value value = LoadOp::create(inner, loc, result.tensor, arguments, Value()).getResult();
-        value = isWider ? arith::ExtFOp::create(inner, loc, type, value).getResult()
-                        : arith::TruncFOp::create(inner, loc, type, value).getResult();
-        YieldOp::create(inner, loc, ValueRange{value});
-      });
-  result.tensor = made.getResult(0);
+  result.tensor =
+      makeCompute(builder, result.tensor.getLoc(), indices, extents, type, name.str(),
+                  [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+                    Value value =
+                        LoadOp::create(inner, loc, result.tensor, arguments, Value()).getResult();
+                    return isWider ? arith::ExtFOp::create(inner, loc, type, value).getResult()
+                                   : arith::TruncFOp::create(inner, loc, type, value).getResult();
+                  });
 }
 
 /// Whether partial sums are to go to the ranks that own their rows block by block, beside the
@@ -91,26 +88,25 @@ void Placer::addBlocks(Placed &result, int axis) {
   Type type = cast<RankedTensorType>(result.tensor.getType()).getElementType();
   const bool isWidened = type.getIntOrFloatBitWidth() < 32;
   Type sum = isWidened ? builder.getF32Type() : type;
-  auto made = ComputeOp::create(
-      builder, loc, SmallVector<StringRef>(indices.begin(), indices.end()), extents,
-      ArrayRef<Type>{sum}, ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &inner, Location at, ValueRange arguments) {
-        Value total;
-        for (int64_t block = 0; block < axes[axis].size; ++block) {
-          SmallVector<Value> position(arguments);
-          if (block > 0) {
-            Value number = arith::ConstantIndexOp::create(inner, at, block);
-            Value begin = arith::MulIOp::create(inner, at, share, number);
-            position[0] = arith::AddIOp::create(inner, at, position[0], begin);
-          }
-          Value term = LoadOp::create(inner, at, blocks, position, Value()).getResult();
-          if (isWidened)
-            term = arith::ExtFOp::create(inner, at, sum, term);
-          total = total ? arith::AddFOp::create(inner, at, total, term).getResult() : term;
-        }
-        YieldOp::create(inner, at, ValueRange{total});
-      });
-  result.tensor = made.getResult(0);
+  result.tensor =
+      makeCompute(builder, loc, indices, extents, sum, name,
+                  [&](OpBuilder &inner, Location at, ValueRange arguments) {
+                    Value total;
+                    for (int64_t block = 0; block < axes[axis].size; ++block) {
+                      SmallVector<Value> position(arguments);
+                      if (block > 0) {
+                        Value number = arith::ConstantIndexOp::create(inner, at, block);
+                        Value begin = arith::MulIOp::create(inner, at, share, number);
+                        position[0] = arith::AddIOp::create(inner, at, position[0], begin);
+                      }
+                      Value term = LoadOp::create(inner, at, blocks, position, Value()).getResult();
+                      if (isWidened)
+                        term = arith::ExtFOp::create(inner, at, sum, term);
+                      total =
+                          total ? arith::AddFOp::create(inner, at, total, term).getResult() : term;
+                    }
+                    return total;
+                  });
 }
 
 /// Combines the partial results of the ranks of an axis.

@@ -154,6 +154,17 @@ ReduceOp soleReduction(ComputeOp compute) {
                                                                                   : ReduceOp();
 }
 
+Type widestOperand(Operation *root) {
+  Type widest;
+  root->walk([&](LoadOp load) {
+    auto type = cast<RankedTensorType>(load.getTensor().getType()).getElementType();
+    if (isa<FloatType>(type) &&
+        (!widest || type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth()))
+      widest = type;
+  });
+  return widest;
+}
+
 bool isGather(ComputeOp compute) {
   if (compute.getNumResults() != 1)
     return false;

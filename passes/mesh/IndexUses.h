@@ -45,6 +45,9 @@ ReduceOp soleReduction(ComputeOp compute);
 /// Whether a compute op does nothing but load an element that a loaded subscript selects.
 bool isGather(ComputeOp compute);
 
+/// The widest float that `root` reads, beside ids and positions; null if there is none.
+mlir::Type widestOperand(mlir::Operation *root);
+
 /// An estimate of a size: constants are known, and all else is usual.
 double estimate(mlir::Value size);
 /// Elements of a tensor, and bytes.

@@ -46,6 +46,7 @@ public:
 private:
   struct Plan {
     mesh::RowBlocks rows;
+    StringRef axis;
     double blocks = 1, blockTime = 0, wholeTime = 0;
   };
   size_t axisOf(StringRef name) const;
@@ -58,7 +59,7 @@ private:
   void consider(LaunchOp launch, const Plan &plan, double alone, double transfer,
                 Operation *collective);
   void choose();
-  void mark(LaunchOp launch, const Plan &plan, StringRef axis) const;
+  void mark(LaunchOp launch, const Plan &plan) const;
 
   struct Candidate {
     LaunchOp launch;
@@ -119,7 +120,8 @@ std::optional<Overlapper::Plan> Overlapper::planFor(LaunchOp launch, Value tenso
   for (ComputeOp compute : local.getOps<ComputeOp>())
     work.add(compute, [&](Value value) { return rows->has(value); });
   local->removeAttr(meshDimsAttr);
-  Plan plan{*rows, static_cast<double>(meshOf(placed)[axis].size), 0, 0};
+  const MeshAxisInfo info = meshOf(placed)[axis];
+  Plan plan{*rows, info.name, static_cast<double>(info.size), 0, 0};
   plan.blockTime = work.launch(plan.blocks), plan.wholeTime = work.launch(1);
   return plan;
 }
@@ -152,8 +154,7 @@ void Overlapper::choose() {
     Candidate &candidate = *best;
     const bool isFree = !candidate.launch.getByRows();
     if (isFree) {
-      mark(candidate.launch, candidate.plan,
-           candidate.collective->getAttrOfType<StringAttr>("axis").getValue());
+      mark(candidate.launch, candidate.plan);
       candidate.collective->setAttr(besideLaunchAttr, UnitAttr::get(placed.getContext()));
     }
     note(candidate.collective, passName, isFree ? Verdict::Derived : Verdict::Declined,
@@ -164,7 +165,7 @@ void Overlapper::choose() {
   }
 }
 
-void Overlapper::mark(LaunchOp launch, const Plan &plan, StringRef axis) const {
+void Overlapper::mark(LaunchOp launch, const Plan &plan) const {
   SmallVector<int64_t> operands, results;
   KernelOp local = calleeOf(launch);
   for (auto [i, param] : llvm::enumerate(local.getParamArguments()))
@@ -172,7 +173,7 @@ void Overlapper::mark(LaunchOp launch, const Plan &plan, StringRef axis) const {
       operands.push_back(static_cast<int64_t>(i));
   for (unsigned r = 0; r < launch.getNumResults(); ++r)
     results.push_back(r);
-  launch.setByRows(axis);
+  launch.setByRows(plan.axis);
   launch.setSlicedOperands(operands);
   launch.setSlicedResults(results);
 }

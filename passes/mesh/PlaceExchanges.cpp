@@ -7,8 +7,7 @@
 // 2. tk.exchange sends the ids, and then what the statement reads by rows, with counts: only slots
 //    that are taken travel.
 // 3. The statement is computed over the slots that arrived, on the share of the table. An empty
-// slot
-//    has an id of no entry, which reads 0.
+//    slot has an id of no entry, which reads 0.
 // 4. tk.exchange sends the results back, and each row reads its slot. A statement that reads them
 //    with the same ids computes on what is still in the slots.
 //

@@ -137,12 +137,7 @@ void BlockWork::add(ComputeOp compute, llvm::function_ref<bool(Value)> isRow) {
     double length = 1;
     for (Value upper : reduce.getUpper())
       length *= estimate(upper);
-    Type widest;
-    reduce.walk([&](LoadOp load) {
-      if (auto type = dyn_cast<FloatType>(load.getResult().getType());
-          type && (!widest || type.getWidth() > widest.getIntOrFloatBitWidth()))
-        widest = type;
-    });
+    const Type widest = widestOperand(reduce);
     math += costs.products(outer * length, widest ? widest : reduce.getResult(0).getType());
   });
 }

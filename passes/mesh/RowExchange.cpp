@@ -169,7 +169,7 @@ double timeOfExchange(const ExchangeQuery &query, const RowExchange &exchange,
                       const MeshCosts &costs, llvm::function_ref<bool(Value)> isThere) {
   constexpr double launches = 2; // that sort the rows, and that put results back
   // A rank goes through a slot for each row of all ranks, as all might come.
-  double time = launches * cost::launch + timeOfWork(query.compute, query.uses, costs);
+  double time = launches * cost::launch + timeOfWork(query.compute, costs);
   for (unsigned number : exchange.rowReads)
     if (const TensorUse &use = query.uses[number]; !isThere(use.load.getTensor()))
       time += costs.timeOf(Collective::AllToAll, exchange.axis, bytesOfRows(exchange, use));
@@ -180,7 +180,7 @@ double timeOfExchange(const ExchangeQuery &query, const RowExchange &exchange,
 double timeWithoutExchange(const ExchangeQuery &query, const RowExchange &exchange,
                            const MeshCosts &costs) {
   const Value result = query.compute.getResult(0);
-  const double work = timeOfWork(query.compute, query.uses, costs);
+  const double work = timeOfWork(query.compute, costs);
   if (isGather(query.compute)) // the ranks combine what each of them has
     return work + costs.timeOf(llvm::is_contained(query.desired, exchange.axis)
                                    ? Collective::ReduceScatter

@@ -5,8 +5,8 @@
 //    tensor makes a tensor of the next level.
 //    A compute op that an exchange sends is of the next level if it reads a reduction of rows that
 //    a gather of this level delivers.
-// 2. A compute op that only later levels read moves there, so that it may be fused with its
-// readers.
+// 2. A compute op that only later levels read moves there, so that it may be fused with
+//    its readers.
 // 3. The compute ops of a level become one local kernel (LocalKernel.cpp). A compute op without
 //    reductions is computed again in each level that reads it, instead of being stored, unless it
 //    is a result or a collective's operand.

@@ -51,10 +51,6 @@ using namespace tk;
 /// Rows of a fragment of a product, which the threads of one warp have.
 static constexpr int64_t rowsOfPart = 16;
 
-static bool isPlace(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
 /// Has the stored result's statement, which multiplies matrices, tiles that hold several values of
 /// what is reduced, each computed at once?
 static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
@@ -163,11 +159,11 @@ static void attach(const StoredReduction &found) {
     const std::optional<unsigned> rows = rowsOfTile(producer, tile);
     SmallVector<int64_t> sizes;
     for (unsigned index : found.reduced)
-      sizes.push_back(index == rows && !isPlace(kind) ? std::min(tile[index], rowsOfPart)
-                                                      : tile[index]);
+      sizes.push_back(index == rows && !isArgReduction(kind) ? std::min(tile[index], rowsOfPart)
+                                                             : tile[index]);
     AddedReduction added{term, positions, found.reduced, sizes, partial, Value()};
     // A place stands behind the extrema that it is of.
-    Value extrema = isPlace(kind) ? Value() : findPartial(producer, added);
+    Value extrema = isArgReduction(kind) ? Value() : findPartial(producer, added);
     if (!extrema) {
       producer = addTileReduction(producer, added, name);
       extrema = producer.getResults().back();
@@ -183,7 +179,7 @@ static void attach(const StoredReduction &found) {
                                 Value())
               .getResult();
         });
-    if (!isPlace(kind)) {
+    if (!isArgReduction(kind)) {
       reduce.getResult(k).replaceAllUsesWith(rest.getResult(0));
       continue;
     }
@@ -229,7 +225,7 @@ private:
     for (ReduceOp reduce : reader.getBlock()->getOps<ReduceOp>())
       if (std::optional<StoredReduction> found = matchStoredReduction(reduce);
           found && isTiledProduct(kernel, *found) && readsForReductionsOnly(reader, found->stored))
-        (isPlace(reduce.getKind(0)) ? attachments : plain).push_back(*found);
+        (isArgReduction(reduce.getKind(0)) ? attachments : plain).push_back(*found);
     llvm::append_range(attachments, plain);
     if (attachments.empty())
       return;

@@ -275,10 +275,7 @@ static gpu::ScheduleAttr narrowed(StatementShape &shape, gpu::ScheduleAttr tiles
     columns /= 2;
     terms *= 2;
   }
-  return gpu::ScheduleAttr::get(shape.compute.getContext(), {columns}, {terms}, tiles.getLoop(),
-                                tiles.getWarps(), tiles.getPerThread(), tiles.getVector(),
-                                tiles.getStages(), tiles.getGroup(), tiles.getPersistent(),
-                                tiles.getCluster(), tiles.getStep(), tiles.getTeams());
+  return tiles.withTiles({columns}, {terms});
 }
 
 static void planAgain(KernelOp kernel, ComputeOp compute) {
@@ -346,11 +343,7 @@ static void takeStatistics(ComputeOp owner) {
     auto old = gpu::getTiles(owner);
     SmallVector<int64_t> slices(reductions, old.getTile()[1]);
     llvm::append_range(slices, old.getReduce());
-    gpu::setTiles(owner,
-                  gpu::ScheduleAttr::get(owner.getContext(), old.getTile(), slices, old.getLoop(),
-                                         old.getWarps(), old.getPerThread(), old.getVector(),
-                                         old.getStages(), old.getGroup(), old.getPersistent(),
-                                         old.getCluster(), old.getStep(), old.getTeams()));
+    gpu::setTiles(owner, old.withTiles(old.getTile(), slices));
   }
 }
 

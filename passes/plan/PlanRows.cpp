@@ -192,8 +192,7 @@ int64_t Planner::keptBits(Value along) { return RowExpressions(shape, along).bit
 /// Does `op` say where an extremum is?
 static bool isPlace(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
-  return reduce &&
-         (reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin);
+  return reduce && isArgReduction(reduce.getKind(0));
 }
 
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.

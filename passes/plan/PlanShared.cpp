@@ -103,8 +103,7 @@ bool Planner::planShared() {
     auto reduction = cast<ReduceOp>(op);
     for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
       Type type = reduction.getResult(k).getType();
-      bool isPlace =
-          reduction.getKind(k) == ReduceKind::ArgMax || reduction.getKind(k) == ReduceKind::ArgMin;
+      bool isPlace = isArgReduction(reduction.getKind(k));
       bool isWide = !type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 32;
       words += placeOfExtremum(reduction) ? 0 : 1 + isPlace + isWide;
     }

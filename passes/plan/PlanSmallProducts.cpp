@@ -6,12 +6,10 @@
 // multiplied and added element by element, and not as a contraction.
 //
 // 1. The planner takes a contraction that is the only reduction of its compute op, if it is known
-// to
-//    have at most 8 rows and columns and few results, and if several points for each block leave
+//    to have at most 8 rows and columns and few results, and if several points for each block leave
 //    blocks for all multiprocessors.
 // 2. A block takes 16 terms of 16 points at a time. If operands do not lie along the sum, a short
-// sum
-//    has fewer at a time and more points: each thread then adds up results of its own.
+//    sum has fewer at a time and more points: each thread then adds up results of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"

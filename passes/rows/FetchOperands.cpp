@@ -37,6 +37,7 @@
 #include "passes/pipeline/LoopSlice.h"
 #include "passes/pipeline/LoopSteps.h"
 #include "passes/rows/CarryLoads.h"
+#include "passes/rows/RowMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -269,16 +270,6 @@ void OperandFetcher::apply(SharedStaging &staging) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Bytes of all shared buffers of `function`.
-static int64_t sharedBytesOf(FuncOp function) {
-  int64_t bytes = exchangeBytesOf(function);
-  function.walk([&](AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
-  function.walk([&](AllocPrivateOp alloc) {
-    bytes += alloc.getType().getBytesOfThread() * function.getBlockWarps() * 32;
-  });
-  return bytes;
-}
-
 namespace {
 
 struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
@@ -307,7 +298,8 @@ private:
   /// Has a multiprocessor enough in flight with the staging of each of its blocks?
   static bool hasRoom(FuncOp function, OperandFetcher &fetcher, const SharedStaging &staging,
                       TargetAttr target) {
-    const int64_t before = sharedBytesOf(function), used = before + fetcher.getNewBytes(staging),
+    const int64_t before = exchangeBytesOf(function) + bytesOfBuffers(function),
+                  used = before + fetcher.getNewBytes(staging),
                   threads = function.getBlockWarps() * 32;
     if (used > target.getShared())
       return false;

@@ -104,11 +104,9 @@ static int64_t partsBeside(CopyPrivateOp copy, int64_t numParts, TargetAttr targ
                    [](gpu::LoadOp load) { return isTile(load.getResult()); }))
     return 0;
   auto function = copy->getParentOfType<FuncOp>();
-  int64_t room = sharedBytesOfBlock(target, blocksThatReduce(function)) - exchangeBytesOf(function);
+  int64_t room = sharedBytesOfBlock(target, blocksThatReduce(function)) -
+                 exchangeBytesOf(function) - bytesOfBuffers(function);
   int64_t threads = function.getBlockWarps() * 32;
-  function.walk(
-      [&](AllocPrivateOp alloc) { room -= alloc.getType().getBytesOfThread() * threads; });
-  function.walk([&](AllocSharedOp alloc) { room -= alloc.getType().getSizeInBytes(); });
   PrivateType memory = copy.getTarget().getType();
   int64_t bytes = memory.getBytesOfThread() * threads / (memory.getStages() * numParts);
   int64_t parts = std::clamp<int64_t>(room / bytes, 0, numParts - 1);

@@ -3,6 +3,7 @@
 #define TK_PASSES_ROWS_ROWMEMORY_H
 
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/machine/Machine.h"
 
 #include <algorithm>
@@ -22,6 +23,16 @@ inline int64_t blocksThatReduce(gpu::FuncOp function) {
 /// takes some.
 inline int64_t sharedBytesOfBlock(gpu::TargetAttr target, int64_t blocks) {
   return (target.getShared() + sharedOfSystem) / blocks - sharedOfSystem;
+}
+
+/// Bytes of a function's buffers in shared memory, if no two share bytes.
+inline int64_t bytesOfBuffers(gpu::FuncOp function) {
+  int64_t bytes = 0;
+  function.walk([&](gpu::AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
+  function.walk([&](gpu::AllocPrivateOp alloc) {
+    bytes += alloc.getType().getBytesOfThread() * function.getBlockWarps() * lanesOfWarp;
+  });
+  return bytes;
 }
 
 } // namespace tk

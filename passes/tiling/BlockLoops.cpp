@@ -309,7 +309,7 @@ SmallVector<std::string> BlockProgram::namesOfCarried(const Reduction &reduction
   SmallVector<std::string> names;
   for (const Accumulator &acc : reduction.accumulators) {
     names.push_back(("running_" + stringifyReduceKind(acc.kind)).str());
-    if (acc.kind == ReduceKind::ArgMax || acc.kind == ReduceKind::ArgMin)
+    if (isArgReduction(acc.kind))
       names.push_back("running_index");
   }
   return names;

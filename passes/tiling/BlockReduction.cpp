@@ -10,10 +10,6 @@
 using namespace mlir;
 using namespace tk;
 
-static bool isArg(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
 TypedAttr tk::identityOf(ReduceKind kind, Type type) {
   Builder builder(type.getContext());
   bool isMax = kind == ReduceKind::Max || kind == ReduceKind::ArgMax;
@@ -172,7 +168,7 @@ SmallVector<Value> BlockProgram::initialValues(Reduction &reduction) {
   };
   for (Accumulator &acc : reduction.accumulators) {
     add(identityOf(acc.kind, acc.type), acc.carried);
-    if (isArg(acc.kind)) {
+    if (isArgReduction(acc.kind)) {
       // Where all values are the identity the first index of the range is the answer.
       TileValue first = get(reduction.op.getLower().front());
       Type type = tileType(first.axes, reduction.op.getResult(0).getType());
@@ -187,7 +183,7 @@ SmallVector<Value> BlockProgram::initialValues(Reduction &reduction) {
 SmallVector<TileValue> BlockProgram::finish(Reduction &reduction, ArrayRef<Value> carried) {
   unsigned depth = scopes.size() - 1;
   SmallVector<TileValue> results;
-  if (isArg(reduction.accumulators.front().kind)) {
+  if (isArgReduction(reduction.accumulators.front().kind)) {
     Accumulator &acc = reduction.accumulators.front();
     unsigned axis = reduction.axes.front();
     auto position = llvm::find(acc.carried, axis);
@@ -223,7 +219,7 @@ SmallVector<Value> BlockProgram::step(Reduction &reduction, ArrayRef<Value> carr
   if (acc.isDot)
     return {dot(reduction, acc, carried.front())};
   TileValue term = maskedTerm(reduction, 0);
-  if (!isArg(acc.kind))
+  if (!isArgReduction(acc.kind))
     return {reduction.isLoop ? combine(acc.kind, carried.front(), term.value) : term.value};
   SmallVector<Value> pair = {term.value, argIndices(reduction).value};
   return reduction.isLoop ? combineArg(acc.kind, carried, pair) : pair;

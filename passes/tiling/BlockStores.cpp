@@ -145,7 +145,7 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
                    identityOf(reduction->kind, getElementTypeOrSelf(store.value.value.getType())));
       llvm::erase(all, id);
     }
-  } else if (reduction && reduction->isPlace()) {
+  } else if (reduction && isArgReduction(reduction->kind)) {
     TileValue extremum = get(compute.getYield().getValues()[r - 1]);
     store.value =
         findInTile(broadcast(extremum, sorted(set), store.depth), store.value, *reduction);

@@ -98,16 +98,16 @@ class Mesh:
         if ranks != size:
             raise ValueError(f"the process group has {size} ranks, and the axes of the mesh have {ranks}")
         # An error of the first rank reaches all: the others would wait for the id.
-        made = [None, None]
+        made = failure = None
         if rank == 0:
             try:
-                made[0] = Mesh.unique_id()
+                made = Mesh.unique_id()
             except Error as error:
-                made[1] = error
-        box = [made[0], None if made[1] is None else str(made[1])]
+                failure = error
+        box = [made, None if failure is None else str(failure)]
         distributed.broadcast_object_list(box, src=distributed.get_global_rank(group, 0), group=group)
-        if made[1] is not None:
-            raise made[1]
+        if failure is not None:
+            raise failure
         if box[0] is None:
             raise RuntimeError(f"rank 0 of the process group made no NCCL id: {box[1]}")
         device = torch.cuda.current_device() if device is None else device

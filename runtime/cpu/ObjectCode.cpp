@@ -2,8 +2,7 @@
 //
 // 1. Read the section and symbol tables, and check every offset against the file's size.
 // 2. Lay out the sections that are part of the program, then a slot and a stub for each symbol.
-// Code
-//    reaches the process's functions through them, however far away these are.
+//    Code reaches the process's functions through them, however far away these are.
 // 3. Copy the sections, resolve the symbols, and apply the relocations.
 // 4. Make the memory executable, and find the entry of the kernel.
 //

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "runtime/mesh/Boxes.h"
-#include "runtime/mesh/Communicator.h"
+#include "runtime/mesh/HostRank.h"
 
 namespace tk::detail {
 namespace {
@@ -161,6 +161,30 @@ void combine_on_host(const CollectiveCall &call, std::span<const void *const> pe
     return;
   }
   }
+}
+
+void HostRank::run(const CollectiveCall &call, Stream) {
+  const std::vector<int64_t> members = peers_along(axes(), rank(), call.axis);
+  combine_on_host(call, show(call, members), static_cast<size_t>(position(call.axis)));
+  meet(call.axis, members);
+}
+
+void HostRank::run_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch) {
+  const std::vector<int64_t> members = peers_along(axes(), rank(), call.axis);
+  const size_t ranks = members.size(), own = static_cast<size_t>(position(call.axis));
+  if (call.step->kind == MeshStep::Kind::launch_exchange) {
+    for (size_t i = 1; i <= ranks; ++i)
+      launch((own + i) % ranks);
+    return run(call, stream);
+  }
+  const std::vector<const void *> tensors = show(call, members);
+  const auto block = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
+  for (size_t i = 0; i < ranks; ++i) {
+    const size_t peer = (own + i) % ranks;
+    std::memcpy(static_cast<std::byte *>(call.to) + peer * block, tensors[peer], block);
+    launch(peer);
+  }
+  meet(call.axis, members);
 }
 
 } // namespace tk::detail

@@ -18,28 +18,6 @@ struct tk_mesh_kernel {
 using tk::c_api::guarded;
 using tk::c_api::require;
 
-tk_status tk_mesh_threads(const char *const *names, const int64_t *sizes, size_t axes,
-                          int64_t timeout_ms, tk_mesh **meshes, size_t count) {
-  return guarded([&] {
-    require(names && sizes && meshes, "expected names, sizes and meshes, got NULL");
-    std::vector<tk::MeshAxis> all;
-    for (size_t a = 0; a < axes; ++a) {
-      require(names[a], "expected the name of an axis, got NULL");
-      all.push_back({names[a], sizes[a]});
-    }
-    require(timeout_ms > 0, "expected a time of 1 ms or more");
-    tk::MeshOptions options;
-    options.timeout = std::chrono::milliseconds(timeout_ms);
-    std::vector<tk::Mesh> made = tk::Mesh::threads(all, options);
-    require(made.size() == count, "expected room for each rank of the mesh");
-    std::vector<std::unique_ptr<tk_mesh>> handles;
-    for (tk::Mesh &mesh : made)
-      handles.push_back(std::make_unique<tk_mesh>(tk_mesh{std::move(mesh)}));
-    for (size_t rank = 0; rank < count; ++rank)
-      meshes[rank] = handles[rank].release();
-  });
-}
-
 namespace {
 
 std::vector<tk::MeshAxis> axes_of(const tk_mesh_layout *layout) {
@@ -62,6 +40,21 @@ tk::MeshOptions options_of(const tk_mesh_layout *layout) {
 }
 
 } // namespace
+
+tk_status tk_mesh_threads(const char *const *names, const int64_t *sizes, size_t axes,
+                          int64_t timeout_ms, tk_mesh **meshes, size_t count) {
+  return guarded([&] {
+    require(names && sizes && meshes, "expected names, sizes and meshes, got NULL");
+    const tk_mesh_layout layout{names, sizes, axes, timeout_ms, nullptr};
+    std::vector<tk::Mesh> made = tk::Mesh::threads(axes_of(&layout), options_of(&layout));
+    require(made.size() == count, "expected room for each rank of the mesh");
+    std::vector<std::unique_ptr<tk_mesh>> handles;
+    for (tk::Mesh &mesh : made)
+      handles.push_back(std::make_unique<tk_mesh>(tk_mesh{std::move(mesh)}));
+    for (size_t rank = 0; rank < count; ++rank)
+      meshes[rank] = handles[rank].release();
+  });
+}
 
 tk_status tk_mesh_process(const tk_mesh_layout *layout, const char *path, int64_t rank,
                           tk_mesh **mesh) {

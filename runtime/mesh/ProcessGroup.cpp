@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/mesh/Communicator.h"
+#include "runtime/mesh/HostRank.h"
 #include "tk/mesh.h"
 
 namespace tk {
@@ -84,7 +84,7 @@ private:
   size_t m_bytes = 0;
 };
 
-class ProcessRank : public Communicator {
+class ProcessRank : public HostRank {
 public:
   ProcessRank(const std::string &path, int64_t rank, std::vector<MeshAxis> axes,
               MeshOptions options)
@@ -106,34 +106,6 @@ public:
   const std::vector<MeshAxis> &axes() const override { return m_axes; }
   int64_t rank() const override { return m_rank; }
   const std::string &network() const override { return m_options.network; }
-  bool takes(std::string_view target) const override {
-    return target == "cpu" || is_emulated(target);
-  }
-
-  void run(const CollectiveCall &call, Stream) override {
-    const std::vector<int64_t> members = peers_along(m_axes, m_rank, call.axis);
-    const std::vector<const void *> tensors = show(call, members);
-    combine_on_host(call, tensors, static_cast<size_t>(position(call.axis)));
-    meet(call.axis, members);
-  }
-
-  void run_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch) override {
-    const std::vector<int64_t> members = peers_along(m_axes, m_rank, call.axis);
-    const size_t ranks = members.size(), own = static_cast<size_t>(position(call.axis));
-    if (call.step->kind == MeshStep::Kind::launch_exchange) {
-      for (size_t i = 1; i <= ranks; ++i)
-        launch((own + i) % ranks);
-      return run(call, stream);
-    }
-    const std::vector<const void *> tensors = show(call, members);
-    const auto block = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
-    for (size_t i = 0; i < ranks; ++i) {
-      const size_t peer = (own + i) % ranks;
-      std::memcpy(static_cast<std::byte *>(call.to) + peer * block, tensors[peer], block);
-      launch(peer);
-    }
-    meet(call.axis, members);
-  }
 
   std::vector<std::string> exchange(const std::string &own) override {
     std::byte *shown = m_shown[static_cast<size_t>(m_rank)].resize(sizeof(size_t) + own.size());
@@ -160,8 +132,8 @@ public:
   }
 
 private:
-  /// Shows this rank's tensor, and returns where those of the members lie once all have.
-  std::vector<const void *> show(const CollectiveCall &call, const std::vector<int64_t> &members) {
+  std::vector<const void *> show(const CollectiveCall &call,
+                                 const std::vector<int64_t> &members) override {
     const auto bytes = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
     const size_t room = std::max<size_t>(bytes, 1);
     std::memcpy(m_shown[static_cast<size_t>(m_rank)].resize(room), call.from, bytes);
@@ -171,7 +143,7 @@ private:
       tensors.push_back(m_shown[static_cast<size_t>(member)].resize(room));
     return tensors;
   }
-  void meet(size_t number, const std::vector<int64_t> &members);
+  void meet(size_t number, const std::vector<int64_t> &members) override;
   [[noreturn]] void throw_aborted() const {
     throw Error(ErrorCode::rank_lost,
                 "rank " + std::to_string(m_rank) + " of the mesh: " +

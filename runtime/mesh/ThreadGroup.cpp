@@ -2,12 +2,11 @@
 // all have, computes its part of the collective from their tensors, and waits until all have read.
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
 
-#include "runtime/mesh/Communicator.h"
+#include "runtime/mesh/HostRank.h"
 #include "tk/mesh.h"
 
 namespace tk {
@@ -125,7 +124,7 @@ void ThreadGroup::meet(int64_t rank, const std::vector<int64_t> &members) {
   throw_aborted(rank);
 }
 
-class ThreadRank : public Communicator {
+class ThreadRank : public HostRank {
 public:
   ThreadRank(std::shared_ptr<ThreadGroup> group, int64_t rank)
       : m_group(std::move(group)), m_rank(rank) {
@@ -135,41 +134,6 @@ public:
   const std::vector<MeshAxis> &axes() const override { return m_group->axes; }
   int64_t rank() const override { return m_rank; }
   const std::string &network() const override { return m_group->options.network; }
-  bool takes(std::string_view target) const override {
-    return target == "cpu" || is_emulated(target);
-  }
-
-  void run(const CollectiveCall &call, Stream) override {
-    const std::vector<int64_t> members = peers_along(axes(), m_rank, call.axis);
-    m_group->slots[m_rank] = call.from;
-    m_group->meet(m_rank, members);
-    std::vector<const void *> tensors;
-    for (int64_t member : members)
-      tensors.push_back(m_group->slots[member]);
-    combine_on_host(call, tensors, static_cast<size_t>(position(call.axis)));
-    m_group->meet(m_rank, members);
-  }
-
-  void run_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch) override {
-    const std::vector<int64_t> members = peers_along(axes(), m_rank, call.axis);
-    const size_t ranks = members.size(), own = static_cast<size_t>(position(call.axis));
-    if (call.step->kind == MeshStep::Kind::launch_exchange) {
-      for (size_t i = 1; i <= ranks; ++i)
-        launch((own + i) % ranks);
-      return run(call, stream);
-    }
-    m_group->slots[m_rank] = call.from;
-    m_group->meet(m_rank, members);
-    const auto block = static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
-    for (size_t i = 0; i < ranks; ++i) {
-      const size_t peer = (own + i) % ranks;
-      std::memcpy(static_cast<std::byte *>(call.to) + peer * block, m_group->slots[members[peer]],
-                  block);
-      launch(peer);
-    }
-    m_group->meet(m_rank, members);
-  }
-
   std::vector<std::string> exchange(const std::string &own) override {
     m_group->texts[m_rank] = own;
     m_group->meet(m_rank, m_all);
@@ -181,6 +145,19 @@ public:
   void abort(std::string_view reason) override { m_group->abort(reason); }
 
 private:
+  std::vector<const void *> show(const CollectiveCall &call,
+                                 const std::vector<int64_t> &members) override {
+    m_group->slots[m_rank] = call.from;
+    m_group->meet(m_rank, members);
+    std::vector<const void *> tensors;
+    for (int64_t member : members)
+      tensors.push_back(m_group->slots[member]);
+    return tensors;
+  }
+  void meet(size_t, const std::vector<int64_t> &members) override {
+    m_group->meet(m_rank, members);
+  }
+
   std::shared_ptr<ThreadGroup> m_group;
   int64_t m_rank;
   std::vector<int64_t> m_all;

@@ -14,6 +14,7 @@ import sys
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "exact"))
+import choices  # noqa: E402
 from exact import FAILURES, Runner, same  # noqa: E402
 
 SIZES = (1, 2, 7, 16, 17, 33, 64, 65, 100, 128, 130, 200, 256, 300)
@@ -22,19 +23,7 @@ WIDTHS = (8, 16, 32, 64, 128)
 REFUSED = "TK0609"
 
 
-class Random:
-    def __init__(self, seed):
-        self.rng = numpy.random.default_rng(seed)
-
-    def of(self, values):
-        return values[int(self.rng.integers(len(values)))]
-
-    def percent(self, chance):
-        return self.rng.integers(100) < chance
-
-    def normal(self, *shape):
-        return self.rng.standard_normal(shape).astype(numpy.float32)
-
+class Random(choices.Random):
     def part(self, size):
         """A part of a dimension, not empty: often one element, a multiple of 16, or from 0 on."""
         length = min(size, self.of((1, 1, 3, 16, 64, size)))

@@ -13,27 +13,11 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "exact"))
 from exact import FAILURES, Runner, same  # noqa: E402
+from choices import Random  # noqa: E402
 
 FILLINGS = (numpy.nan, numpy.inf, -numpy.inf, 65504.0)
 SIZES = (1, 2, 3, 7, 16, 17, 33, 64, 65, 100, 130)
 WIDTHS = (8, 16, 24, 32, 40, 64, 72, 128)
-
-
-class Random:
-    def __init__(self, seed):
-        self.rng = numpy.random.default_rng(seed)
-
-    def of(self, values):
-        return values[int(self.rng.integers(len(values)))]
-
-    def percent(self, chance):
-        return self.rng.integers(100) < chance
-
-    def normal(self, *shape):
-        return self.rng.standard_normal(shape).astype(numpy.float32)
-
-    def integers(self, low, high, *shape):
-        return self.rng.integers(low, high, shape).astype(numpy.int32)
 
 
 class Case:

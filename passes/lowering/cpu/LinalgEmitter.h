@@ -209,7 +209,6 @@ llvm::SmallVector<mlir::Value> reductionStep(mlir::OpBuilder &b, mlir::Location 
                                              mlir::Value term, mlir::Value at, bool isUnsigned);
 /// Terms of kind max and min on `u8` compare without sign.
 bool isUnsignedTerm(mlir::Value term);
-bool isArgReduction(ReduceKind kind);
 
 } // namespace tk::cpu
 

@@ -14,10 +14,6 @@ bool tk::cpu::isUnsignedTerm(Value term) {
          cast<RankedTensorType>(load.getTensor().getType()).getElementType().isUnsignedInteger();
 }
 
-bool tk::cpu::isArgReduction(ReduceKind kind) {
-  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-}
-
 SmallVector<Value> tk::cpu::reductionIdentity(OpBuilder &b, Location loc, ReduceKind kind,
                                               Type type, Type resultType, bool isUnsigned) {
   ScalarBuilder s(b, loc);

@@ -270,16 +270,12 @@ Value IndexSelector::takeSteps(const Selection &selection, Value key) {
   Value start = math.mul(key, math.number(selection.scale));
   if (!selection.offset.empty())
     start = math.mod(math.sub(start, outside(selection.offset, false)), period);
-  auto raised = [&](Arithmetic &at, Value value) {
-    value = at.add(value, at.number(selection.period - 1));
-    return at.div(value, at.number(selection.period));
-  };
-  Value count = countOf(selection, key, raised(math, math.sub(upper, start)));
+  Value count = countOf(selection, key, math.ceilDiv(math.sub(upper, start), selection.period));
   // A bound outside of the compute op lets long sums be cut in chunks.
   OpBuilder before(compute);
   Arithmetic outer{before, loc};
   const bool isOuter = !compute->isAncestor(upper.getParentBlock()->getParentOp());
-  reduce.getUpperMutable()[n].set(raised(isOuter ? outer : math, upper));
+  reduce.getUpperMutable()[n].set((isOuter ? outer : math).ceilDiv(upper, selection.period));
   const bool isWhole = getSizeFact(kernel, upper).divisor % selection.scale == 0;
   if (selection.scale > 1) {
     SmallVector<Attribute> names(reduce.getIndexNames().begin(), reduce.getIndexNames().end());
@@ -316,7 +312,7 @@ void IndexSelector::rewrite(const Selection &selection) {
 
 bool IndexSelector::run() {
   ReduceKind kind = reduce.getKind(0);
-  if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
+  if (reduce.isOnline() || isArgReduction(kind))
     return false;
   for (auto [condition, from] : TermConditions(reduce).found) {
     std::optional<Selection> selection = from ? std::nullopt : match(condition);

@@ -5,7 +5,7 @@
 //
 //   s[i] == g + 1, s[i] - g == 1                 →  s[i] - 1 == g
 //   s[i] == 2 * g + 1                            →  (s[i] - 1) mod 2 == 0 ? (s[i] - 1) / 2 : -1, ==
-//   g 8 * g <= s[i] and s[i] < 8 * g + 8           →  s[i] / 8 == g
+//   8 * g <= s[i] and s[i] < 8 * g + 8           →  s[i] / 8 == g
 //
 // Sums are solved in their own number of bits, in which both forms wrap alike. Multiples are solved
 // if they have at most 30 bits.

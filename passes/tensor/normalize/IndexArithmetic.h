@@ -36,6 +36,8 @@ struct Arithmetic {
       return a;
     return FloorDivOp::create(builder, loc, a.getType(), a, b);
   }
+  /// The quotient, rounded up.
+  mlir::Value ceilDiv(mlir::Value a, int64_t b) { return div(add(a, number(b - 1)), number(b)); }
   mlir::Value mod(mlir::Value a, mlir::Value b) {
     if (is(b, 1))
       return number(0);

@@ -22,6 +22,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/OuterIndices.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ValueCopies.h"
@@ -87,30 +88,20 @@ static std::optional<std::pair<Value, Value>> getFactors(ReduceOp reduce, Value 
   return std::pair(factors[0], factors[1]);
 }
 
-/// The indices of `value` outside of `reduce`.
-static llvm::SmallDenseSet<Value> outerIndicesOf(ReduceOp reduce, Value value) {
-  llvm::SmallDenseSet<Value> indices;
-  for (BlockArgument index : getIterationIndices(value))
-    if (!reduce.getBody().isAncestor(index.getParentRegion()))
-      indices.insert(index);
-  return indices;
-}
-
-static bool hasOwnIndex(const llvm::SmallDenseSet<Value> &indices,
-                        const llvm::SmallDenseSet<Value> &others) {
-  return llvm::any_of(indices, [&](Value index) { return !others.contains(index); });
+/// Has each of `factors` an index of its own?
+static bool hasRowsAndColumns(ReduceOp reduce, std::pair<Value, Value> factors) {
+  const OuterIndices ofA = outerIndices(reduce, factors.first),
+                     ofB = outerIndices(reduce, factors.second);
+  return !without(ofA, ofB).empty() && !without(ofB, ofA).empty();
 }
 
 /// Is a sum of `rest` alone one of fewer results than that of the product of `factors`: does it
 /// lack the indices that one factor alone has?
 static bool hasFewResults(ReduceOp reduce, std::pair<Value, Value> factors, Value rest) {
-  auto ofA = outerIndicesOf(reduce, factors.first), ofB = outerIndicesOf(reduce, factors.second),
-       ofRest = outerIndicesOf(reduce, rest);
-  auto lacks = [&](const auto &own, const auto &other) {
-    return llvm::all_of(
-        own, [&](Value index) { return other.contains(index) || !ofRest.contains(index); });
-  };
-  return lacks(ofA, ofB) || lacks(ofB, ofA);
+  const OuterIndices ofA = outerIndices(reduce, factors.first),
+                     ofB = outerIndices(reduce, factors.second),
+                     ofRest = outerIndices(reduce, rest);
+  return !meets(without(ofA, ofB), ofRest) || !meets(without(ofB, ofA), ofRest);
 }
 
 /// Whether contractions and sums of the other summands take less time than one loop of pairs.
@@ -144,11 +135,7 @@ static bool canSeparate(ReduceOp reduce, ArrayRef<SignedProduct> summands) {
   SmallVector<Value> others; ///< that vary in the sum
   for (const SignedProduct &summand : summands) {
     auto factors = getFactors(reduce, summand.value);
-    if (factors &&
-        hasOwnIndex(outerIndicesOf(reduce, factors->first),
-                    outerIndicesOf(reduce, factors->second)) &&
-        hasOwnIndex(outerIndicesOf(reduce, factors->second),
-                    outerIndicesOf(reduce, factors->first)))
+    if (factors && hasRowsAndColumns(reduce, *factors))
       products.push_back(*factors);
     else if (!isConstantIn(reduce, summand.value))
       others.push_back(summand.value);
@@ -160,9 +147,8 @@ static bool canSeparate(ReduceOp reduce, ArrayRef<SignedProduct> summands) {
     for (Operation *op : getSlice(other, reduce.getBlock()))
       if (op->getNumRegions() > 0)
         return false;
-    if (!isConstantIn(reduce, other) && !llvm::all_of(products, [&](auto factors) {
-          return hasFewResults(reduce, factors, other);
-        }))
+    if (!llvm::all_of(products,
+                      [&](auto factors) { return hasFewResults(reduce, factors, other); }))
       return false;
   }
   return pays(reduce, others.size());

@@ -82,7 +82,7 @@ static bool hasChains(ComputeOp compute) {
 /// Does `reduce` run over blocks and the places in them, as many in each?
 static bool runsOverBlocks(ReduceOp reduce, ComputeOp compute) {
   if (reduce.isOnline() || reduce->getParentOp() != compute || reduce.getNumIndices() != 2 ||
-      reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin)
+      isArgReduction(reduce.getKind(0)))
     return false;
   std::optional<int64_t> places = getConstantIntValue(reduce.getUpper()[1]);
   return places && *places >= leastRows && isKernelLevel(reduce.getUpper()[0], compute) &&

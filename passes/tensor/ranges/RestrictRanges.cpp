@@ -333,7 +333,7 @@ static bool isWindow(ReduceOp reduce) {
 
 unsigned RangeRestrictor::run() {
   ReduceKind kind = reduce.getKind(0);
-  if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
+  if (reduce.isOnline() || isArgReduction(kind))
     return 0;
   unsigned count = 0;
   const bool keepsMasks = isWindow(reduce);

@@ -1,7 +1,7 @@
 //===- PackOperands.cpp - two values of a row or column in one number -----===//
 //
-// A pairwise contraction has tiles like a matrix product: its elements
-// are functions of one value for a row and of one for a column. Elements that need two values of a
+// A pairwise contraction has tiles like a matrix product: its elements are functions of one value
+// for a row and of one for a column. Elements that need two values of a
 // row or of a column become such functions of numbers of 64 bits. So do elements of values that are
 // computed from a row or a column alone:
 //

@@ -445,8 +445,7 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
   SmallVector<Split> hows;
   for (ReduceOp reduce : reduces) {
     std::optional<Split> how = askedSplit(reduce, compute);
-    bool isPlace =
-        reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
+    const bool isPlace = isArgReduction(reduce.getKind(0));
     if (!how && target && isPlace && countOf(reduce, 0) <= termsOfPlace)
       return {};
     if (!how && target && !isPlace && compute.getNumIndices() == 0 && reduces.size() == 1)

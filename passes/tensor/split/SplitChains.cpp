@@ -14,7 +14,7 @@
 //    warp computes a part. A part is a multiple of 128 elements long. It has at least 256 elements,
 //    and about 64 for each row, so that its state is small beside its operands. If a warp has a
 //    tile of 16 rows, another length is taken where fewer blocks are left for a last round
-//    (StreamCost.h). `split j = n` in a schedule block sets the number of parts instead.
+//    (ChainLength.h). `split j = n` in a schedule block sets the number of parts instead.
 // 3. Cut the outermost range that is known at the launch. If a mask or a length makes a row's range
 //    shorter, the row's last parts are empty. If sizes are known only at the launch, a contraction
 //    without rows is cut by a formula in the launch plan (ChainParts.cpp).
@@ -44,11 +44,10 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
-#include "passes/machine/StreamCost.h"
-#include "passes/machine/TileFacts.h"
 #include "passes/numerics/ApproximateExps.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/split/ChainLength.h"
 #include "passes/tensor/split/ChainParts.h"
 #include "passes/tensor/split/ChainRows.h"
 #include "passes/tensor/split/SplitReductions.h"
@@ -69,26 +68,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-chains";
-/// Parts that each processor should have, of different lengths where rows are masked.
-static constexpr int64_t partsWanted = 8;
-/// The same where a part is a warp's: it has fewer loads in flight. On an H200 heads of 128 columns
-/// with keys of their own read 0.90 to 0.98 of the copy's rate with 11, 0.79 to 0.86 with 8 parts,
-/// 0.87 to 0.95 with 16, whose lengths are powers of two more often.
-static constexpr int64_t partsOfWarpWanted = 11;
-/// What parts are a multiple of: tiles.
-static constexpr int64_t partUnit = 128;
-/// Rows of a warp's tile, and terms of a step, whose keys and values lie in shared memory. A thread
-/// has up to 255 registers.
-static constexpr int64_t rowsOfWarpTile = 16, termsOfStep = 64, registersOfWarpTile = 255;
-/// Each row's state has about as many bytes as so many terms of 8 or 16 bits.
-static constexpr double termsOfState = 2;
-/// Another length of parts takes less than this share of the time of the usual one, or is not
-/// taken: the number of blocks that run at a time is an estimate.
-static constexpr double mostTimeOfOtherLength = 0.95;
-/// The least terms of a part, and for each row: its state is then a few percent of its factors.
-static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
-
-/// The same in a batch-invariant kernel, of all parts.
+/// The terms of a part in a batch-invariant kernel, whatever the sizes are.
 static constexpr int64_t termsOfInvariantPart = 256;
 
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
@@ -118,13 +98,6 @@ public:
 
 private:
   std::optional<Split> choose(gpu::TargetAttr target);
-  int64_t countTilesOfRows(gpu::TargetAttr target, int64_t rows);
-  struct Streamed {
-    int64_t read = 0, staged = 0; ///< bytes of a term, in memory and in shared memory
-    int64_t converted = 0;        ///< of the larger converted operand, in shared memory
-  };
-  std::optional<Streamed> countStreamed();
-  int64_t avoidShortRound(gpu::TargetAttr target, int64_t rows, int64_t batch, int64_t length);
   void setRange();
   SmallVector<Value> extentsOfBatch();
   bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
@@ -179,129 +152,16 @@ private:
 
 } // namespace
 
-/// Does a table say where the terms of `reduce` are?
-static bool readsByTable(ReduceOp reduce) {
-  return reduce
-      .walk([](LoadOp load) {
-        bool isNamed = llvm::any_of(load.getIndices(), [](Value index) {
-          return llvm::any_of(getSlice(index, index.getParentBlock()), llvm::IsaPred<LoadOp>);
-        });
-        return isNamed ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// How many blocks have the `rows` rows that share a range: warpgroups that divide the columns of
-/// the outputs have one tile of 64 rows.
-int64_t ChainSplit::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
-  int64_t columns = 1;
-  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
-    if (!llvm::is_contained(chain.rows, p) && !llvm::is_contained(chain.batch, p) &&
-        chain.grouped != p && columns <= mostColumnsOfChain)
-      columns *=
-          getSizeFact(kernel, compute.getExtents()[p]).upper.value_or(mostColumnsOfChain + 1);
-  const bool areDivided = hasFeature(target, Feature::WarpgroupProducts) &&
-                          columns > mostColumnsOfWarpgroup && columns <= mostColumnsOfChain;
-  return areDivided ? std::max<int64_t>(llvm::divideCeil(rows, rowsOfWarpgroup), 1) : 1;
-}
-
-/// How many bytes a block reads for each term, and has of it in shared memory: two stages, or one
-/// as it is read beside a converted one that operands share. Nothing if extents are not known, or
-/// if an operand does not go to the matrix unit.
-std::optional<ChainSplit::Streamed> ChainSplit::countStreamed() {
-  constexpr int64_t most = int64_t(1) << 20;
-  Streamed streamed;
-  bool isKnown = true;
-  reduce.walk([&](LoadOp load) {
-    int64_t elements = 1;
-    bool isStreamed = false;
-    llvm::SmallPtrSet<Value, 4> indices;
-    for (Value place : load.getIndices())
-      for (BlockArgument index : getIterationIndices(place))
-        if (indices.insert(index).second) {
-          isStreamed |= index == reduce.getIndex(0);
-          auto inner = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
-          Value extent;
-          if (inner && inner != reduce)
-            extent = inner.getUpper()[index.getArgNumber()];
-          else if (index.getOwner() == compute.getBlock() &&
-                   !llvm::is_contained(chain.batch, index.getArgNumber()) &&
-                   chain.grouped != index.getArgNumber())
-            extent = compute.getExtents()[index.getArgNumber()];
-          if (extent)
-            elements = std::min(most, elements * getSizeFact(kernel, extent).upper.value_or(most));
-        }
-    const int64_t bits = load.getType().getIntOrFloatBitWidth();
-    if (!isStreamed)
-      return;
-    isKnown &= elements < most && (bits <= 16 || elements == 1);
-    streamed.read += elements * bits / 8;
-    const int64_t ofHalves = elements * 2;
-    streamed.staged += bits <= 8 ? elements : 2 * elements * bits / 8;
-    streamed.converted = std::max(streamed.converted, bits <= 8 ? ofHalves : 0);
-  });
-  return isKnown ? std::optional(streamed) : std::nullopt;
-}
-
-/// The length of parts that takes the least time, if that is much less than with `length`.
-int64_t ChainSplit::avoidShortRound(gpu::TargetAttr target, int64_t rows, int64_t batch,
-                                    int64_t length) {
-  std::optional<Streamed> streamed = countStreamed();
-  const int64_t end = *getSizeFact(kernel, upper).upper;
-  if (!streamed || streamed->read == 0 || end <= length)
-    return length;
-  const int64_t numerators = rowsOfWarpTile * termsOfStep * 2;
-  const int64_t shared =
-      termsOfStep * (streamed->staged + streamed->converted) + numerators + sharedOfSystem;
-  const int64_t atOnce = std::min((target.getShared() + sharedOfSystem) / shared,
-                                  registersOfProcessor / (registersOfWarpTile * lanesOfWarp));
-  auto timeOf = [&](int64_t terms) {
-    cost::StreamWork work;
-    work.blocks = batch * llvm::divideCeil(end, terms);
-    work.places = std::max<int64_t>(atOnce, 1) * target.getProcessors();
-    work.terms = terms;
-    work.allTerms = static_cast<double>(batch) * static_cast<double>(end);
-    work.bytesOfTerm = static_cast<double>(streamed->read);
-    work.bytesOfState = termsOfState * static_cast<double>(streamed->read * rows);
-    return cost::timeOfStream(work);
-  };
-  int64_t best = length;
-  const auto least = static_cast<int64_t>(llvm::alignTo(length / 2, partUnit));
-  for (int64_t other = std::max(leastTerms, least); other <= std::min(length + length / 2, end);
-       other += partUnit)
-    if (timeOf(other) < timeOf(best))
-      best = other;
-  return timeOf(best) < mostTimeOfOtherLength * timeOf(length) ? best : length;
-}
-
 std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   if (isOfElements())
     return splitCarried(reduce, compute);
-  std::optional<int64_t> rows = chain.countRows(kernel, compute),
-                         batch = chain.countBatch(kernel, compute),
-                         end = getSizeFact(kernel, upper).upper;
-  if (!target || !rows || !batch || !end || *rows > mostSharingRows)
-    return std::nullopt;
-  // Each of a range's tiles of rows has a block.
-  const int64_t tiles = countTilesOfRows(target, *rows);
-  *batch *= tiles;
-  const int64_t parts = chain.lacksRows(kernel, compute) ? partsOfWarpWanted : partsWanted;
-  int64_t wanted = llvm::divideCeil(parts * target.getProcessors(), *batch);
-  // Idle processors cost more than states do.
-  int64_t shared = std::min(*rows * leastTermsOfRow, *end * *batch / target.getProcessors());
-  int64_t length = std::max({*end / wanted, leastTerms, shared});
-  // Rows that a table names are boxes only in parts, whose rows are gathered in groups.
-  if (tiles > 1 && readsByTable(reduce))
-    length = std::min(length, std::max<int64_t>(llvm::divideCeil(*end, 2), leastTerms));
-  length = static_cast<int64_t>(llvm::alignTo(length, partUnit));
-  if (*rows > 1 && *rows <= rowsOfWarpTile && !chain.lacksRows(kernel, compute))
-    length = avoidShortRound(target, *rows, *batch, length);
-  return Split{length};
+  std::optional<int64_t> length = ChainLength(kernel, compute, chain, upper).choose(target);
+  return length ? std::optional(Split{*length}) : std::nullopt;
 }
 
 std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
-    if (reduce.getKind(k) == ReduceKind::ArgMax || reduce.getKind(k) == ReduceKind::ArgMin)
+    if (isArgReduction(reduce.getKind(k)))
       return StringRef("its states would not be numbers of the same kind");
   if (isOfElements() && llvm::any_of(reduce->getOperands(),
                                      [&](Value bound) { return !isKernelLevel(bound, compute); }))
@@ -340,7 +200,7 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
     return StringRef("there are chains enough for all processors");
   // Heads that share keys become rows in a part alone, however short it is.
   const bool lacksOwnRows = chain.grouped && chain.rows.empty();
-  if (!isOfElements() && !lacksOwnRows && *getSizeFact(kernel, upper).upper <= leastTerms)
+  if (!isOfElements() && !lacksOwnRows && *getSizeFact(kernel, upper).upper <= leastTermsOfPart)
     return StringRef("it is short");
   return std::nullopt;
 }
@@ -518,8 +378,8 @@ void ChainSplit::apply() {
   if (asked) {
     // At least one tile: where there are no terms, their number is still divided by it.
     Value units =
-        arith::MaxSIOp::create(builder, loc, ceilDiv(range, *asked * partUnit), constant(1));
-    length = arith::MulIOp::create(builder, loc, units, constant(partUnit));
+        arith::MaxSIOp::create(builder, loc, ceilDiv(range, *asked * termsOfPartUnit), constant(1));
+    length = arith::MulIOp::create(builder, loc, units, constant(termsOfPartUnit));
     Value rest = arith::SubIOp::create(builder, loc, length, constant(1));
     Value padded = arith::AddIOp::create(builder, loc, range, rest);
     count = FloorDivOp::create(builder, loc, padded, length);
@@ -527,7 +387,8 @@ void ChainSplit::apply() {
     count = arith::MinSIOp::create(builder, loc, count, constant(*asked));
   } else if (wantedAtLaunch) {
     std::tie(length, count) = createParts(
-        builder, loc, range, {extentsOfBatch(), *wantedAtLaunch, partUnit, leastTerms / partUnit});
+        builder, loc, range,
+        {extentsOfBatch(), *wantedAtLaunch, termsOfPartUnit, leastTermsOfPart / termsOfPartUnit});
   } else {
     length = constant(how.length);
     count = ceilDiv(range, how.length);

@@ -61,11 +61,6 @@ static constexpr llvm::StringLiteral passName = "tk-split-reductions";
 /// are as aligned as those of the whole.
 static constexpr int64_t partAlignment = 64;
 
-/// Does `reduce` give the place of an extremum?
-static bool isArg(ReduceOp reduce) {
-  return reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
-}
-
 /// Does another statement over the same indices have the same reduction, under which it takes
 /// another? tk-merge-computes makes one of them, and tk-split-chains has states of both in parts.
 static bool isCarriedElsewhere(ReduceOp reduce, ComputeOp compute) {
@@ -328,7 +323,7 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
     return LoadOp::create(at, loc, partial->getResult(0), withChunk(own, number, parts.how),
                           Value());
   };
-  if (isArg(reduce)) {
+  if (isArgReduction(reduce.getKind(0))) {
     Value best = combinePlaces(reduce, parts, builder, load).getResult(0);
     return load(builder, arith::IndexCastOp::create(builder, loc, builder.getIndexType(), best));
   }

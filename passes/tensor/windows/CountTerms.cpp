@@ -204,11 +204,9 @@ Value TermCounter::createTerm(Arithmetic at, Value windowsAt, Value rowsAt, Valu
 Value TermCounter::storeShares(Value windowsAt, Value rowsAt) {
   Arithmetic outside{before, loc};
   const int64_t terms = sum.isInParts() ? termsOfPartsSlice : termsOfCountedSlice;
-  auto quotient = [&](Value dividend, int64_t divisor) {
-    return outside.div(outside.add(dividend, outside.number(divisor - 1)), outside.number(divisor));
-  };
   Value slice = outside.number(terms), zero = outside.number(0);
-  Value slices = quotient(quotient(outside.product(pixelExtents), terms), plan.shares);
+  Value slices =
+      outside.ceilDiv(outside.ceilDiv(outside.product(pixelExtents), terms), plan.shares);
   SmallVector<StringRef> names = {"pixel"};
   SmallVector<Value> lengths = {outside.mul(slices, slice)};
   if (sum.isInParts()) {

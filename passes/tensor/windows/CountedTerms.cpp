@@ -23,8 +23,6 @@
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/plan/WindowPlaces.h"
 
-#include "mlir/IR/Matchers.h"
-
 #include <cmath>
 #include <limits>
 
@@ -40,10 +38,6 @@ static constexpr double mostTimeOfMore = 0.97;
 static constexpr double launchesOfShares = 1, launchesOfStores = 2;
 /// The axes of a tensor whose windows TMA loads read, but for the last one.
 static constexpr size_t mostPixelIndices = 4;
-
-static bool isZeroPad(LoadOp load) {
-  return !load.getPad() || matchPattern(load.getPad(), m_AnyZeroFloat());
-}
 
 /// The number that divides the extent of `index`.
 static int64_t divisorOf(const WindowSum &sum, BlockArgument index) {
@@ -112,7 +106,7 @@ std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
   SmallVector<BlockArgument> pixels;
   if (!(sum.element.isF16() || sum.element.isBF16() || sum.isInParts()) || !sum.batches.empty() ||
       !sum.phases.empty() || compute.getNumResults() != 1 || reduce.getNumAccumulators() != 1 ||
-      !isZeroPad(sum.window) || !isZeroPad(sum.weights) ||
+      !isZeroOutside(sum.window) || !isZeroOutside(sum.weights) ||
       !readIndices(sum, sum.window, true, counted.pixels, counted.column) ||
       !readIndices(sum, sum.weights, false, pixels, counted.row) || sum.rows.size() != 1 ||
       counted.row != sum.rows[0] || sum.pixels.size() != sum.axes.size() + 1 ||

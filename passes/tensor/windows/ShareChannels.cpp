@@ -27,7 +27,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 #include <limits>
@@ -52,8 +51,7 @@ static bool hasWholeChannels(const WindowSum &sum) {
   ComputeOp compute = sum.compute;
   LoadOp weights = sum.weights;
   if (sum.rows.size() + sum.pixels.size() != compute.getNumIndices() ||
-      ReduceOp(sum.reduce).getNumAccumulators() != 1 ||
-      (weights.getPad() && !matchPattern(weights.getPad(), m_AnyZeroFloat())))
+      ReduceOp(sum.reduce).getNumAccumulators() != 1 || !isZeroOutside(weights))
     return false;
   BlockArgument channel = channelOf(sum);
   for (LoadOp load : {sum.window, sum.weights}) {
@@ -197,10 +195,8 @@ void tk::shareChannels(const WindowSum &sum, int64_t shares) {
   Location loc = reduce.getLoc();
   OpBuilder before(compute), builder(reduce);
   Arithmetic outside{before, loc};
-  auto quotient = [&](Value dividend, int64_t divisor) {
-    return outside.div(outside.add(dividend, outside.number(divisor - 1)), outside.number(divisor));
-  };
-  Value slices = quotient(quotient(sum.extentOf(channelOf(sum)), channelsOfSlice), shares);
+  Value slices =
+      outside.ceilDiv(outside.ceilDiv(sum.extentOf(channelOf(sum)), channelsOfSlice), shares);
   Value product = storeShares(sum, shares, outside.mul(slices, outside.number(channelsOfSlice)));
   Value result;
   for (int64_t share = 0; share < shares; ++share) {

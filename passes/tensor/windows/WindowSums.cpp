@@ -26,6 +26,7 @@
 #include "passes/tensor/split/SignificandParts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -186,6 +187,10 @@ static bool hasVectorsAlong(const WindowSum &sum, LoadOp load, ArrayRef<BlockArg
          getSizeFact(sum.kernel, getExtents(sum.kernel, load.getTensor()).back()).divisor %
                  halvesOfVector ==
              0;
+}
+
+bool tk::isZeroOutside(LoadOp load) {
+  return !load.getPad() || matchPattern(load.getPad(), m_AnyZeroFloat());
 }
 
 bool tk::isCopiedAsItLies(const WindowSum &sum) {

@@ -72,6 +72,9 @@ std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, Reduc
 /// rows.
 bool isCopiedAsItLies(const WindowSum &sum);
 
+/// Does a load give 0 outside of its tensor, if it may be read there?
+bool isZeroOutside(LoadOp load);
+
 /// The number of shares of a sum that is copied as it lies: different blocks compute them if that
 /// takes less time (ShareChannels.cpp).
 int64_t planChannelShares(const WindowSum &sum, int64_t processors);

@@ -73,6 +73,7 @@ static void runFile(const std::string &path, const Plan &plan, bool fuse) {
       return llvm::all_of(kernel.getDimNames().getAsRange<mlir::StringAttr>(),
                           [&](mlir::StringAttr name) { return sizes.contains(name.str()); });
     };
+    CHECK(llvm::any_of(plan.runs, isGiven));
     for (const Sizes &sizes : llvm::make_filter_range(plan.runs, isGiven)) {
       INFO(describe(sizes));
       int64_t integers = plan.integers;
