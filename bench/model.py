@@ -176,6 +176,17 @@ def measure_or_restart(case, found, known, options):
     return None
 
 
+def take_measured(path, cases, reports):
+    """The times that an earlier call wrote: of programs, which are returned, and of launches of the same name."""
+    earlier = {row["name"]: row for row in json.load(open(path))}
+    for case, found in zip(cases, reports):
+        times = {launch["symbol"]: launch.get("measured_us")
+                 for launch in earlier.get(case["name"], {}).get("launches", [])}
+        for launch in found.get("launches", []):
+            launch["measured_us"] = times.get(launch["symbol"])
+    return {name: row.get("measured_us") for name, row in earlier.items()}
+
+
 def show(case, found, measured, options):
     predicted = found["predicted_us"]
     launches = sorted(found["launches"], key=lambda launch: -launch["predicted_us"])
@@ -220,7 +231,7 @@ def main():
     cases = load_cases(options.words)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         reports = list(pool.map(lambda case: inspect(case, options), cases))
-    known = {row["name"]: row.get("measured_us") for row in json.load(open(options.measured))} if options.measured else {}
+    known = take_measured(options.measured, cases, reports) if options.measured else {}
     if options.resume:
         known = json.load(open(options.resume))
     rows, record = [], []

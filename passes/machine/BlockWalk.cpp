@@ -1,6 +1,8 @@
 //===- BlockWalk.cpp - what one block does: control flow ------------------===//
 #include "passes/machine/BlockWalk.h"
 
+#include "passes/machine/CostModel.h"
+
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -280,6 +282,7 @@ void BlockWalk::visitIf(scf::IfOp branch, double times) {
 }
 
 void BlockWalk::visitRoles(gpu::WarpRolesOp roles, double times) {
+  const LaunchWork before = counts.work;
   walk(roles.getProducer().front(), times);
   const unsigned teams = static_cast<unsigned>(function.getTeams());
   for (unsigned team = 0; team < teams; ++team) {
@@ -288,6 +291,11 @@ void BlockWalk::visitRoles(gpu::WarpRolesOp roles, double times) {
     walk(roles.getConsumer().front(), times);
   }
   values.place.warpgroup = 0;
+  // The producer keeps its ring full, through all tiles of the block: consumers wait for the first
+  // stage alone, and meet while the others compute.
+  LaunchWork &work = counts.work;
+  work.waits = before.waits + std::min(work.waits - before.waits, 1.0);
+  work.barriers = before.barriers + (work.barriers - before.barriers) * cost::shareOfRingBarriers;
 }
 
 } // namespace tk

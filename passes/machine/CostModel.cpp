@@ -72,15 +72,19 @@ Use useOf(const LaunchWork &work, const Machine &machine) {
           std::min(warps / cost::warpsThatFill, 1.0) * cost::issueShare};
 }
 
-/// The exponents of the norms by which times add up: the larger, the better they overlap.
-constexpr double overlapOfUnits = 2, overlapOfTransfers = 8;
+/// The exponent of the norm by which times add up: the larger, the better they overlap.
+constexpr double overlap = 4;
 
-double norm(std::initializer_list<double> times, double exponent) {
-  const double most = std::max(times);
-  double sum = 0;
-  for (double time : times)
-    sum += most > 0 ? std::pow(time / most, exponent) : 0;
-  return most * std::pow(sum, 1 / exponent);
+/// The time of what overlaps: all parts but the latency.
+double overlapped(const Prediction &prediction) {
+  double most = 0, sum = 0;
+  for (size_t part = 0; part < numBounds; ++part)
+    if (static_cast<Bound>(part) != Bound::Latency)
+      most = std::max(most, prediction.parts[part]);
+  for (size_t part = 0; part < numBounds; ++part)
+    if (static_cast<Bound>(part) != Bound::Latency)
+      sum += most > 0 ? std::pow(prediction.parts[part] / most, overlap) : 0;
+  return most * std::pow(sum, 1 / overlap);
 }
 
 double matrixTime(const LaunchWork &work, const Machine &machine) {
@@ -122,36 +126,23 @@ Prediction predict(const LaunchWork &work, const Machine &machine) {
   for (size_t part = 0; part < numBounds; ++part)
     if (result.parts[part] > result.of(result.bound))
       result.bound = static_cast<Bound>(part);
-  const double arithmetic =
-      norm({result.of(Bound::Matrix), result.of(Bound::Cores), result.of(Bound::Special)},
-           overlapOfUnits);
   result.launch = cost::launch - cost::launchThatRuns;
-  result.total = cost::launch + norm({arithmetic, result.of(Bound::Memory), result.of(Bound::Cache),
-                                      result.of(Bound::Shared), result.of(Bound::Latency)},
-                                     overlapOfTransfers);
+  result.total = cost::launch + overlapped(result) + result.of(Bound::Latency);
   return result;
 }
 
 std::array<double, numBounds> sharesOfParts(const Prediction &prediction) {
-  const auto units = {prediction.of(Bound::Matrix), prediction.of(Bound::Cores),
-                      prediction.of(Bound::Special)};
-  const double arithmetic = norm(units, overlapOfUnits);
-  const double all = norm({arithmetic, prediction.of(Bound::Memory), prediction.of(Bound::Cache),
-                           prediction.of(Bound::Shared), prediction.of(Bound::Latency)},
-                          overlapOfTransfers);
+  const double together = overlapped(prediction), all = together + prediction.of(Bound::Latency);
   std::array<double, numBounds> shares = {};
   if (all <= 0)
     return shares;
-  // The derivative of a norm by a part, times the part, over the norm.
-  auto shareOf = [](double part, double whole, double exponent) {
-    return whole > 0 ? std::pow(part / whole, exponent) : 0;
-  };
   for (size_t part = 0; part < numBounds; ++part) {
-    const auto bound = static_cast<Bound>(part);
-    const bool isUnit = bound == Bound::Matrix || bound == Bound::Cores || bound == Bound::Special;
-    shares[part] = isUnit ? shareOf(prediction.parts[part], arithmetic, overlapOfUnits) *
-                                shareOf(arithmetic, all, overlapOfTransfers)
-                          : shareOf(prediction.parts[part], all, overlapOfTransfers);
+    // The derivative of the time by a part, times the part, over the time.
+    const bool isLatency = static_cast<Bound>(part) == Bound::Latency;
+    if (isLatency || together > 0)
+      shares[part] = isLatency
+                         ? prediction.parts[part] / all
+                         : std::pow(prediction.parts[part] / together, overlap) * together / all;
   }
   return shares;
 }

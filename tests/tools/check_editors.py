@@ -12,7 +12,7 @@ items = set(re.search(r'words\[\] = \{("kernel".*?)\};', read("frontend/ParseIte
             .replace('"', "").replace(",", " ").split())
 tree = read("frontend/AST.cpp")
 enum = lambda name: set(re.search(rf"enum class {name} : std::uint8_t \{{(.*?)\}};",
-                                  re.sub(r"//.*", "", read("frontend/AST.h")), re.S)[1]
+                                  re.sub(r"//.*", "", read("frontend/AST.h") + read("frontend/AstExpr.h")), re.S)[1]
                         .replace(",", " ").lower().split())
 types, functions = enum("DType"), set(re.findall(r'^TK_BUILTIN\(\w+, "(\w+)"', read("frontend/Builtins.def"), re.M))
 reductions = {"log_softmax" if r == "logsoftmax" else r for r in enum("ReduceKind")}
