@@ -34,6 +34,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Launches.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -58,8 +59,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Groups of a kernel's blocks: as many as there are counters for.
-static constexpr int64_t mostCounters = 512;
+using namespace limits::join_launches;
 void LaunchPair::apply() {
   Location loc = second.getLoc();
   // What only the second one needs is computed before it.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/launch/LaunchPair.h"
+#include "passes/machine/limits/Launches.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -23,13 +24,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Blocks of a group, which count themselves one after the other: more were not measured.
-static constexpr int64_t mostBlocksOfGroup = 128;
-/// If there is one group, whose blocks all run at once and go through more than they hold, as many
-/// are as fast: 256 were measured.
-static constexpr int64_t mostPerProcessor = 2;
-/// Below all sizes, also if several are added.
-static constexpr int64_t nothingKnown = -(int64_t(1) << 48);
+using namespace limits::launch_pair;
 
 /// Is a value what `op` computes, in launches and functions alike?
 static bool isQuotient(Operation *op) {

@@ -46,6 +46,7 @@
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/machine/limits/Launches.h"
 #include "passes/rows/RowMemory.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -65,16 +66,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Loops with fewer registers left over convert early of themselves.
-static constexpr int64_t spareInSteps = 24;
-/// With so many blocks on a multiprocessor some always load; with more they hide latencies of
-/// arithmetic. Of blocks of fewer threads there are as many more. Registers below the least gain
-/// nothing.
-static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
-static constexpr int64_t usualThreads = 128;
-/// Registers to compute with beside all tiles that are live in a loop of products, whose elements
-/// ptxas computes one after the other.
-static constexpr int64_t workingBesideProducts = 24;
+using namespace limits::limit_registers;
 
 /// 32-bit registers of a thread for the elements of a tile.
 static int64_t registersFor(Value tile) {

@@ -35,6 +35,7 @@
 #include "passes/layout/BulkBox.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -55,10 +56,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Blocks of more warps move pairs of elements no faster than vectors.
-static constexpr int64_t mostWarpsOfPairs = 2;
-/// A warp moves a row of no more bytes by elements.
-static constexpr int64_t shortRowBytes = 640 * 2;
+using namespace limits::align_rows;
 
 namespace {
 

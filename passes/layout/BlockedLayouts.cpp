@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/LayoutChoice.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "passes/machine/Machine.h"
 
@@ -14,11 +15,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Tiles of which a thread has no more are not cut into parts (tk-cut-stores).
-static constexpr int64_t mostUncut = 32;
-/// Blocks of 32 warps are alone on their multiprocessors, and have no gain: residual + RMSNorm to
-/// f8 of 2048 x 32768 on an H200 0.932 of the copy, side by side 0.913.
-static constexpr size_t mostWarpBits = 4;
+using namespace limits::blocked_layouts;
 
 /// The same threads' layout of a row in which each warp has its elements side by side, if they are
 /// no more than are used at once: rows of memory are then read and written by longer pieces.

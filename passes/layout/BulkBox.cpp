@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/BulkBox.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "passes/analysis/SizeFacts.h"
 #include "passes/layout/MemoryAccess.h"
@@ -36,9 +37,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Rows of a group that are gathered together at least: of fewer the one thread that begins copies
-/// would begin too many.
-static constexpr int64_t kLeastGroup = 4;
+using namespace limits::bulk_box;
 
 /// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
 static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,

@@ -43,6 +43,7 @@
 #include "passes/layout/TransposedLoads.h"
 #include "passes/layout/WarpgroupOperands.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -60,11 +61,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Up to so many columns reading the right operand into the registers of each warp costs less than
-/// reading the left one in pairs.
-static constexpr int64_t kFewColumns = 16;
-/// Four lanes read 16 bytes each of a row in shared memory.
-static constexpr int64_t kLanesBytes = 64;
+using namespace limits::form_warpgroup_dots;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 

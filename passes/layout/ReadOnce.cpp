@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/ReadOnce.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -42,9 +43,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many times the second-level cache a tensor may be for a part of it to last until the next
-/// launch (16 rows by 28672 x 8192 of bf16, 470 MB, gain 3 % warm and lose as much cold).
-static constexpr int64_t mostCaches = 6;
+using namespace limits::read_once;
 
 /// The loop that goes through a block's tiles, if `value` counts it; it begins at the block's
 /// number.

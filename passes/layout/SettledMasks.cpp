@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/SettledMasks.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "passes/analysis/LeastSizes.h"
 #include "passes/analysis/SizeFacts.h"
@@ -46,8 +47,7 @@ private:
 
 } // namespace
 
-/// What is farther away than any index is unbounded.
-static constexpr int64_t farAway = int64_t(1) << 40;
+using namespace limits::settled_masks;
 
 static std::optional<Interval> rangeOfScalar(Value scalar) {
   if (std::optional<int64_t> constant = getConstantIndex(scalar))

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/SharedPromotion.h"
+#include "passes/machine/limits/Layouts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,10 +15,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// What accumulators and operands that stay may take of a thread's 1020 bytes of registers.
-static constexpr int64_t kRegisterBytes = 768;
-/// What accumulators and two slices of FMA operands may take: all but those of addresses.
-static constexpr int64_t kSlicedBytes = 960;
+using namespace limits::slice_products;
 
 /// Are the words that ldmatrix hands out, of four bytes along `axis`, those of `layout`?
 static bool hasMatrixWords(LayoutAttr layout, int64_t axis, int64_t bytes) {

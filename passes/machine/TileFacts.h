@@ -32,6 +32,9 @@ inline constexpr int64_t warpsOfTwoWarpgroups = 2 * warpsOfWarpgroup;
 inline constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36,
                          workingWithMasks = 24, workingInRows = 48;
 
+/// The longest column, across memory, of which a block holds all elements beside its neighbours'.
+inline constexpr int64_t longestHeldColumn = 256;
+
 /// The extent that costs and plans assume where no bound is known.
 inline constexpr int64_t assumedExtent = int64_t(1) << 14;
 

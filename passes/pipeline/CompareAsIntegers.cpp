@@ -29,6 +29,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -51,15 +52,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Elements of a row that a thread compares: the warpgroup's question costs about as much as 8
-/// comparisons save in each of two rows.
-static constexpr unsigned kFewestBits = 4;
-/// Steps of the longest tile that pay for the question: it stops a tile's beginning, but less where
-/// the next scores are in flight.
-static constexpr int64_t kFewestSteps = 64, kFewestStepsUnderProduct = 16;
-/// Columns of sums that ptxas orders worse in the copy where all tiles have the same steps: d 256
-/// loses up to 5 %, and gains 4 to 10 % under a causal mask. A window loses 3 to 10 %.
-static constexpr int64_t kWideSums = 256;
+using namespace limits::compare_as_integers;
 
 /// Maxima over rows in a loop, each with the number of what it is joined with and becomes.
 using RunningMaxima = llvm::SmallVector<std::pair<gpu::ReduceOp, unsigned>>;

@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/Rings.h"
 #include "passes/pipeline/StepMasks.h"
 
@@ -51,9 +52,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// A multiprocessor of sm_90 has 16 exponentials and 2048 multiply-adds of 16 bits a cycle (CUDA
-/// programming guide, arithmetic instructions; H100 data sheet).
-static constexpr int64_t kMultiplyAdds = 2048 / 16;
+using namespace limits::defer_exchanges;
 
 namespace {
 

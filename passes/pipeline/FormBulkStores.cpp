@@ -36,6 +36,7 @@
 #include "passes/layout/SharedTiles.h"
 #include "passes/layout/TilePieces.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/WarpSpecialization.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,10 +55,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Buffers that pieces of results take turns in.
-static constexpr int64_t kBuffers = 2;
-/// What accumulators and the loads of a piece may take of a thread's 1020 bytes of registers.
-static constexpr int64_t kRegisterBytes = 640;
+using namespace limits::form_bulk_stores;
 
 namespace {
 

@@ -45,6 +45,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/layout/Branches.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/ReferenceLoop.h"
 #include "passes/pipeline/Rings.h"
 
@@ -67,11 +68,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Sums of weights that are as exact as under the greatest score, and leave sums of products 2^64
-/// for the other factor; and those whose logarithms are as exact beside the reference as they are
-/// where there are some thousand weights.
-static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f, kLeastOfLog = 0x1p-11f,
-                       kMostOfLog = 0x1p23f;
+using namespace limits::keep_references;
 
 namespace {
 

@@ -29,6 +29,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -48,7 +49,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-static constexpr unsigned registerBits = 32;
+using namespace limits::overlap_operands;
 
 namespace {
 

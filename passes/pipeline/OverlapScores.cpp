@@ -33,6 +33,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -56,8 +57,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Registers of a thread beside its tiles: addresses, positions, rows' maxima and sums.
-static constexpr int64_t kOtherRegisters = 24;
+using namespace limits::overlap_scores;
 
 namespace {
 

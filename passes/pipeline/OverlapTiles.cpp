@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/ChainTile.h"
 #include "passes/pipeline/StepMasks.h"
 
@@ -54,8 +55,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Columns of sums of which steps are short, and terms of a range that are many.
-static constexpr int64_t kWideSums = 256, kLongRange = 8192;
+using namespace limits::overlap_tiles;
 
 namespace {
 

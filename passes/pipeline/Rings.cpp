@@ -1,5 +1,6 @@
 //===- Rings.cpp - bulk copies that share stages --------------------------===//
 #include "passes/pipeline/Rings.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "passes/layout/BulkBox.h"
@@ -16,9 +17,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Stages beyond which more bring nothing where warpgroups come apart (H100, soft caps in windows:
-/// three have 0.995 to 1.00 of four).
-static constexpr int64_t kStagesOfUse = 3;
+using namespace limits::rings;
 
 SmallVector<Value> Ring::getTiles() const {
   llvm::SetVector<Value> tiles;

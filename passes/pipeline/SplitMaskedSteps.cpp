@@ -31,6 +31,7 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/LongFunctions.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/LoopSteps.h"
 #include "passes/pipeline/StepMasks.h"
 
@@ -51,8 +52,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Measured: with more steps than this it pays.
-static constexpr int64_t kFewSteps = 4;
+using namespace limits::split_masked_steps;
 
 /// Has `loop` end at `end`, and what `loop` was go on there; returns the latter.
 static scf::ForOp divide(OpBuilder &builder, scf::ForOp loop, Value end) {

@@ -39,6 +39,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/Rings.h"
 #include "passes/pipeline/WeightSums.h"
 
@@ -61,8 +62,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Bytes of shared memory for what is no tile: barriers.
-static constexpr int64_t kOtherBytes = 2048;
+using namespace limits::sum_in_products;
 
 namespace {
 

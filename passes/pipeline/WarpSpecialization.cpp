@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/pipeline/WarpSpecialization.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "passes/machine/Machine.h"
 #include "passes/pipeline/TeamTiles.h"
@@ -18,14 +19,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Moving registers takes whole warpgroups; the producer is one so that it can give some away.
-static constexpr int64_t kProducerWarps = 4;
-/// Of a producer's thread; beside many consumers, or large sums, it has to do with the fewest there
-/// are.
-static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
-/// Bytes of accumulators from which on a consumer's thread is short of registers, and needs all
-/// that it can have.
-static constexpr int64_t kLargeAccumulators = 256, kLargestAccumulators = 768;
+using namespace limits::warp_specialization;
 
 //===----------------------------------------------------------------------===//
 // What can be cut out

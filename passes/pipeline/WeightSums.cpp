@@ -1,5 +1,6 @@
 //===- WeightSums.cpp - rows of weights, and products that sum them -------===//
 #include "passes/pipeline/WeightSums.h"
+#include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 
@@ -7,8 +8,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Columns that a product has at most.
-static constexpr int64_t kMostColumns = 256;
+using namespace limits::weight_sums;
 
 /// The tile that is rounded to become `weights`; null if that is none.
 static Value roundedFrom(Value weights) {

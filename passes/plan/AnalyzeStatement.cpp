@@ -5,6 +5,7 @@
 // its rows, columns and terms are tiled along.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/StatementShape.h"
 
 #include "passes/analysis/OffsetRanges.h"
@@ -24,8 +25,7 @@ namespace {
 
 using IndexSet = llvm::SetVector<Value>;
 
-/// Elements so far apart still lie in one sector.
-constexpr int64_t longestStep = 8;
+using namespace limits::analyze_statement;
 
 struct Analysis {
   explicit Analysis(StatementShape &shape) : shape(shape) {}

@@ -34,6 +34,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/analysis/TileReductions.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/plan/CarryColumns.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/StatementShape.h"
@@ -48,8 +49,7 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-/// Rows of a fragment of a product, which the threads of one warp have.
-static constexpr int64_t rowsOfPart = 16;
+using namespace limits::attach_reductions;
 
 /// Has the stored result's statement, which multiplies matrices, tiles that hold several values of
 /// what is reduced, each computed at once?

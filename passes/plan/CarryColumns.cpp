@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/plan/CarryColumns.h"
+#include "passes/machine/limits/Rows.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
@@ -46,20 +47,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// What a thread carries, in registers, and its elements of 16 bits of a tile, half as many of
-/// wider ones: beside what it carries it has them, and what it computes from them.
-static constexpr int64_t mostCarried = 32, elementsOfThread = 16, mostCarriedOfLoneRow = 64;
-/// Threads of a block that reduces rows, at most, and of one that has elements alone; threads of a
-/// multiprocessor, whose registers leave each so many.
-static constexpr int64_t threadsOfRows = 256, mostThreadsOfRow = 512, threadsOfElements = 128;
-/// Of a row that has a block to itself. LayerNorm's gradient of 16384 x 2048 on an H200: 62.2 us
-/// so, 67.4 with two rows; of 65536 x 256 41.8 with 16 rows, 44.9 with 8.
-static constexpr int64_t threadsOfLoneRow = 128;
-/// Partial results of a sector: f32.
-static constexpr int64_t columnsOfSector = 8;
-static constexpr int64_t rowThreadsAtOnce = 512, elementThreadsAtOnce = 1024;
-/// How many times the bytes that partial results are written and read with should be saved.
-static constexpr int64_t leastGain = 2;
+using namespace limits::carry_columns;
 
 namespace {
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/WarpGrid.h"
+#include "passes/machine/limits/Products.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -18,11 +19,7 @@ using namespace tk;
 
 namespace {
 
-/// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
-/// layout can name.
-constexpr int64_t mostOperands = 1024;
-/// What is left of shared memory each time a plan is made again, see CompiledSource::lower.
-constexpr double partOfEachTime = 0.75;
+using namespace limits::fit_tiles;
 
 } // namespace
 

@@ -6,27 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/RowLimits.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/plan/Planner.h"
-#include "passes/plan/RowLimits.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The longest row of which a multiprocessor holds several, so that one is loaded while another is
-/// reduced.
-static constexpr int64_t longestOwnRow = 16384;
-/// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
-/// they are read from shared memory a part at a time.
-static constexpr int64_t blocksOfThirds = 3, threadsOfThird = 256, elementsInParts = 128;
-/// Blocks of so many warps are small.
-static constexpr int64_t mostWarpsOfSmall = 2;
-/// Clusters of more blocks are not to be had for all multiprocessors at once.
-static constexpr int64_t mostClusterBlocks = 4;
-/// Shorter rows are as fast in registers.
-static constexpr int64_t leastKeptRow = 16384;
-/// Of each element of a row that shared memory keeps.
-static constexpr int64_t rowBits = 16;
-static constexpr int64_t spreadRowsAtOnce = 32;
+using namespace limits::kept_rows;
 
 /// Is a row that a cluster cannot hold read again faster by it than by one block? An online
 /// reduction joins the cluster's warps for each slice, even if little of it is left.

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/plan/MergeIndices.h"
+#include "passes/machine/limits/Elements.h"
 
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -28,8 +29,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// A multiple of the terms of each slice that CUDA cores multiply.
-static constexpr int64_t wholeSlices = 32;
+using namespace limits::merge_indices;
 
 /// `value` without summands that are an index times a number of the launch, of whole vectors.
 static Value withoutVectors(StatementShape &shape, Value value) {

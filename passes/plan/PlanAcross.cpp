@@ -9,58 +9,24 @@
 //      bytes, the next rows are loaded while these are scanned (tk-fetch-ahead).
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScanPosition.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// Reductions of columns: how many a block has side by side, and its threads.
-static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
-/// Of such columns' terms that a thread has a maximum and sums of, and corrects those for: what it
-/// takes in at a time, in bits. logsumexp down 16384 x 4096 of bf16 on an H200: 41.2 us with half
-/// as many, 39.3 us so.
-static constexpr int64_t bitsOfTerms = 1024, leastBits = 16;
-/// The longest column that a block holds, its elements of all columns, and of those a thread's.
-static constexpr int64_t longestColumn = longestHeldColumn, elementsOfColumns = 16384,
-                         elementsOfColumnThread = 32, threadsOfColumns = 512;
-/// How many accesses of a thread bring all terms of short ones at once.
-static constexpr int64_t accessesAcross = 4;
+using namespace limits::plan_across;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
 /// bits of a row a block has at most.
 struct ScanShape {
   int64_t threads, elements, mostBits;
 };
-/// How few terms a thread goes through for its results, and how many blocks each multiprocessor
-/// should still have.
-static constexpr int64_t fewTerms = 64, blocksOfWindows = 4;
-/// The same of a window of two or three axes, of which lanes along it would read each element many
-/// times.
-static constexpr int64_t termsOfWindow = 2048;
-/// How many results a block has then, and how many where some of what is read is the same for those
-/// below one another. Sums on an H200 of 4 terms of 8 x 2048 x 4096 in bf16, with weights of each
-/// column: 131 us with 8192 results, 177 with 4096, 291 with 2048, 722 with threads that meet. Of
-/// 7 x 7 windows along memory, with weights of each plane: 607, 562, 435 with 4096, 2048, 1024.
-static constexpr int64_t resultsOfBlock = 1024, resultsThatShare = 8192;
-/// Of a chain of few terms, how many results a thread has, how many of their terms at a time, and
-/// how many results each multiprocessor must have for each term that threads do not share out. On
-/// an H100, decoding: 16 queries of 64 sequences in 2 parts 766 -> 741 us; of 8 sequences in 8
-/// parts (496 results) 372.7 -> 374.3, with lengths 258.2 -> 257.0; 4 of 16 in 9 (220) 364.9 ->
-/// 366.3; 1 of 8 in 16 (15) 355.7 -> 359.7.
-static constexpr int64_t resultsOfChain = 4, termsOfChain = 16, resultsOfProcessor = 256;
-/// Where windows slide along an index across memory, how many neighbours along it a block has: of
-/// vectors with weights of their own, and of others. 7 x 7 windows of 32 x 56 x 56 x 256: 149 us
-/// with 4 x 4 pixels, 227 with 32 side by side; of planes 237 us with 2 x 8, 272 with 1 x 16.
-static constexpr int64_t vectorsThatShare = 4, elementsThatShare = 8;
-/// Of what is reduced for each element of a row that is scanned, how many terms a thread has.
-static constexpr int64_t termsBesideScans = 16;
-/// What memory moves at once or at least.
-static constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
 /// Where the next rows come early (tk-fetch-ahead), and where only other blocks load meanwhile.
 static constexpr ScanShape fetchedScan = {128, 32, 4 * lineBits}, ownScan = {512, 64, lineBits};
 

@@ -12,6 +12,7 @@
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Products.h"
 #include "passes/numerics/BoundScores.h"
 #include "passes/numerics/FreeReferences.h"
 #include "passes/plan/Planner.h"
@@ -21,16 +22,7 @@ using namespace tk;
 
 namespace {
 
-/// Rows beyond the last one that tiles whose rows are no power of two may have, as a part of all.
-constexpr int64_t partOfRowsBeyond = 16;
-/// Terms of a chain's outer sum, under a mask that follows its rows, up to which steps are short.
-constexpr int64_t shortMaskedRange = 4096;
-/// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
-constexpr int64_t blocksThatShare = 4;
-/// Columns of a chain's outputs up to which these, and the traffic, are narrow.
-constexpr int64_t narrowOutputs = 64;
-/// Registers that threads of copies keep of theirs, and those that a thread needs beside tiles.
-constexpr int64_t registersOfCopies = 40, registersBeside = 24;
+using namespace limits::plan_chains;
 
 } // namespace
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -15,13 +16,7 @@ using namespace tk;
 
 namespace {
 
-/// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
-/// should still have where a thread takes more than one access.
-constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
-/// Values of an index that a thread may have all of, with what it loads for them.
-constexpr int64_t mostResultsOfLoad = 4;
-/// How many rows share what a thread loads element by element for them.
-constexpr int64_t rowsThatShare = 4;
+using namespace limits::plan_elements;
 
 } // namespace
 

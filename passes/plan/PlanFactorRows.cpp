@@ -10,19 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// How many rows a block has at most, and its threads.
-static constexpr int64_t mostRows = 4, threadsOfRows = 512;
-/// What rows share is worth it from this part of what they have of their own.
-static constexpr int64_t leastPart = 4;
-/// What is shared stays in the first-level cache up to so many bytes.
-static constexpr int64_t mostCached = 32 << 10;
-/// For each multiprocessor: fewer blocks than these leave some without work at the end.
-static constexpr int64_t leastBlocks = 3;
+using namespace limits::plan_factor_rows;
 
 namespace {
 /// What a reduction reads for each place, in bits.

@@ -15,6 +15,7 @@
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Products.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/TileBoxes.h"
@@ -29,28 +30,7 @@ using namespace tk;
 
 namespace {
 
-/// Bytes of k in a tile: a span of the widest swizzle.
-constexpr int64_t sliceBytes = 128;
-/// Terms of the shortest slice.
-constexpr int64_t leastSlice = 16;
-/// Of f32 accumulators, what a thread of two warpgroups may hold.
-constexpr int64_t accumulatorRegisters = 128;
-/// Slices of k on their way to a block, and where a slice has two boxes that are neighbours along
-/// k.
-constexpr int64_t stagesOfSlices = 8, stagesOfPairs = 6;
-/// Slices that are added up at once: f32 products by parts in bf16 at 4096^3 take 1267 us on an
-/// H100 so, and 1547 with one.
-constexpr int64_t slicesOfBlock = 2, mostRowsOfBlocked = 128;
-/// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
-/// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
-constexpr int64_t stagesOfConverted = 4;
-/// Terms of such a slice at least: four lanes read 16 bytes each of a row.
-constexpr int64_t leastOfConverted = 64;
-/// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for
-/// scales with one stage less: 16 x 28672 x 8192, 448 blocks, 69.9 us with 4, 66.7 with 3.
-constexpr int64_t blocksOfFullRings = 3;
-/// Rows of a tile that is read once that are gathered together at least.
-constexpr int64_t rowsOfFixedBox = 4;
+using namespace limits::plan_hopper;
 
 } // namespace
 

@@ -5,13 +5,13 @@
 // (JoinLaunches.h).
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// More blocks of a multiprocessor would not be joined.
-static constexpr int64_t blocksOfParts = 2;
+using namespace limits::plan_joins;
 
 /// The warps of the statement before, if this one has single results of nothing but that one's: the
 /// last of its blocks, which join them without a launch of their own (JoinLaunches.h), have as

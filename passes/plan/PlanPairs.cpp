@@ -11,16 +11,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/PairTerms.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// Fewer rows or columns share too little. Slices along the reduction, of which there are only
-/// whole ones: no value outside counts for nothing in every term.
-/// Tiles of 256 rows spill where sizes are not known.
-static constexpr int64_t mostRows = 128, leastRows = 8, leastSide = 32, longestSlice = 16,
-                         shortestSlice = 8, shortestPaddedSlice = 2;
+using namespace limits::plan_pairs;
 
 /// Does memory have neighbours of `load` along one of `indices`?
 static bool runsAlongAny(LoadOp load, ArrayRef<Value> indices) {

@@ -15,29 +15,15 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/OffsetRanges.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/RowLimits.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/RowExpressions.h"
-#include "passes/plan/RowLimits.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// Blocks that have one row of no more bits end faster than others are started; with accesses of 8
-/// bytes, which are fewer, that holds of longer ones.
-static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 16;
-/// Rows that end before their tiles have no fewer threads.
-static constexpr int64_t leastThreads = 128;
-/// Blocks that move fewer bytes end faster than others are started.
-static constexpr int64_t leastBytesOfBlock = 4096;
-/// What a block takes at a time of a row that it does not hold: where a thread has one element, of
-/// rows of unknown length, and of long ones.
-static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
-/// Rows of a multiprocessor from which on its blocks have enough bytes on their way without a
-/// cluster.
-static constexpr int64_t rowsOfProcessor = 3;
-
-/// Terms that a tile of rows between offsets has at least.
-static constexpr int64_t leastRange = 8;
+using namespace limits::plan_rows;
 
 static ReduceOp reductionOf(Value index) {
   return dyn_cast<ReduceOp>(cast<BlockArgument>(index).getOwner()->getParentOp());

@@ -12,6 +12,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Products.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -21,22 +22,8 @@ using namespace tk;
 
 namespace {
 
-/// How much of the last index of an outer contraction one block keeps.
-constexpr int64_t widestOutput = 256;
-/// Of a row's scores and outputs, how many a warp with 32 rows holds in registers.
-constexpr int64_t widestChainRow = 192;
-/// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
-constexpr int64_t wideSliceBits = 1024;
+using namespace limits::plan_schedule;
 
-/// Of a chain on CUDA cores whose blocks would leave multiprocessors without work.
-constexpr int64_t fewestRowsOfChain = 2;
-/// Rows of a product that the matrix unit multiplies at least.
-constexpr int64_t leastMatrixRows = 16;
-/// Of small tiles on CUDA cores: results that a thread has at least where there are so many blocks
-/// for each processor.
-constexpr int64_t leastOutputs = 16, manyBlocks = 32;
-/// Of all sums of products that share a tile, on the matrix unit, what a thread may have.
-constexpr int64_t mostSums = 128;
 } // namespace
 
 bool tk::usesMatrixUnits(Contraction &product) {

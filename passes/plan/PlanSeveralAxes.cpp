@@ -11,6 +11,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
@@ -124,8 +125,7 @@ bool Planner::countsParts(Value index) {
   });
 }
 
-/// Of so many tiles along an index the one that ends early is of no weight.
-static constexpr int64_t tilesThatEnd = 8;
+using namespace limits::plan_several_axes;
 
 /// How many rows a block has: `wanted`, if there is then a block for every multiprocessor. They are
 /// neighbours along the last index that is a multiple of so many, or half, or as long as that takes

@@ -15,20 +15,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Extrema.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// How many numbers a thread adds up, in words.
-static constexpr int64_t mostCarried = 48;
-/// Shorter ranges are reduced at once. A block's threads, and how many neighbours each has.
-static constexpr int64_t leastShared = 1024, threadsOfShared = 256, neighbours = 4;
-/// Elements of other results from which on threads run along these, and the terms that there are
-/// then at least. Those of windows are fewer.
-static constexpr int64_t leastAcross = 8, leastTermsAcross = 128;
-/// What a place costs for all results, in terms of one result.
-static constexpr int64_t costOfPlace = 4;
+using namespace limits::plan_shared;
 
 /// Do all results along `index` read the same for each of the terms of `op`, of which there may be
 /// `least` at least?

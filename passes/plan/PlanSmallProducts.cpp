@@ -13,23 +13,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The longest side of a small product, and its results. Of 262144 products of 8 x 8 x 16 in f32
-/// the contraction's tiles are predicted 82 us, where the bytes take 81; of 4 x 4 x 16 they are
-/// predicted 60, this plan 39, and the bytes take 38.
-static constexpr int64_t longestSide = 8, mostResults = 32;
-/// The points and terms of a block, of sums along memory and of others. Of 3 x 3 x 16 with operands
-/// across memory: 28.4 us as 32 x 4, 34.7 as 16 x 16; of 3 x 3 x 64 along memory 194 and 99.5. Of
-/// 3 x 5 x 64 along memory 259 with 16 points, and 133 with 8.
-static constexpr int64_t pointsOfBlock = 16, resultsOfBlock = 256, termsOfBlock = 16,
-                         pointsAcross = 32, termsAcross = 4, mostTermsAcross = 64;
-/// Blocks that each multiprocessor should have.
-static constexpr int64_t blocksOfProcessor = 4;
-static constexpr int64_t warpsOfBlock = 4;
+using namespace limits::plan_small_products;
 
 /// The index of the compute op, besides those of the rows and the columns, with the most values.
 static Value findPoints(StatementShape &shape, Contraction &product, int64_t &most) {

@@ -15,6 +15,7 @@
 #include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/machine/limits/Products.h"
 #include "passes/plan/Planner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,8 +26,7 @@ using namespace tk;
 
 namespace {
 
-/// Tiles' rows that are walked together; a tile that is read besides takes some of the cache.
-constexpr int64_t rowsTogether = 32, rowsBesideTile = 16;
+using namespace limits::plan_teams;
 
 } // namespace
 

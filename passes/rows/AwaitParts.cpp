@@ -2,16 +2,13 @@
 #include "passes/rows/AwaitParts.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/layout/TilePieces.h"
+#include "passes/machine/limits/Rows.h"
 
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// More parts bring nothing.
-static constexpr int64_t numParts = 4;
-
-/// Of smaller blocks a multiprocessor has so many that others compute while one waits.
-static constexpr int64_t leastThreads = 512;
+using namespace limits::await_parts;
 
 /// The only operation of its kind in the function, which stands in its block; null if there is
 /// none, or another.

@@ -28,6 +28,7 @@
 #include "passes/Passes.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/layout/TilePieces.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/pipeline/MovedOperations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -45,18 +46,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// So many of a tile's elements fit the registers of a thread that has 64, and so many leave room
-/// for weights of columns and addresses.
-static constexpr int64_t mostElements = 32, elementsOfPart = 16;
-
-/// What two loads each give for so many parts of a tile fits a thread's registers.
-static constexpr int64_t partsLoadedAtOnce = 2;
-
-/// A row whose memory is filled again part by part (tk-refill-parts) has so many.
-static constexpr int64_t partsOfRefilled = 4;
-
-/// A multiprocessor has two blocks of so many threads that have 64 registers.
-static constexpr int64_t threadsOfHalf = 512;
+using namespace limits::cut_stores;
 
 /// Are elements computed from pairs of loads?
 static bool hasFunnels(FuncOp function) {

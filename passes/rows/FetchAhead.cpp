@@ -43,6 +43,7 @@
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/rows/RowFetcher.h"
 #include "passes/rows/RowMemory.h"
 
@@ -58,10 +59,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Threads that scan, of up to 128 registers, fill a multiprocessor.
-static constexpr int64_t threadsThatScan = 512;
-/// What is left at least for what threads exchange.
-static constexpr int64_t leastExchangeBytes = 4096;
+using namespace limits::fetch_ahead;
 
 /// Does each block go through the loop from its own number on, with nothing carried but what its
 /// tiles are reduced to?

@@ -34,6 +34,7 @@
 #include "passes/Passes.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/pipeline/LoopSlice.h"
 #include "passes/pipeline/LoopSteps.h"
 #include "passes/rows/CarryLoads.h"
@@ -54,11 +55,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Bytes in flight with which a multiprocessor reads at the memory's rate: 32 bytes a nanosecond
-/// for about 800 ns on an H200.
-static constexpr int64_t bytesInFlight = 24 * 1024;
-/// A thread carries at most so many registers of small loads to the next iteration.
-static constexpr int64_t mostCarried = 16;
+using namespace limits::fetch_operands;
 
 namespace {
 

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/pipeline/MovedOperations.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,8 +36,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// So many elements of a thread, of all its loads, are held whatever else it computes.
-static constexpr int64_t littleInAll = 32;
+using namespace limits::hoist_loads;
 
 static bool waits(Operation &op) {
   return isReduction(&op) || isa<gpu::ScanOp, AsyncWaitOp>(op) || op.getNumRegions() > 0;

@@ -32,6 +32,7 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/numerics/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,11 +51,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// So many values of a tile fit the registers of a thread that has 64.
-static constexpr unsigned mostElements = 32;
-
-/// So many warps take longer to meet than to join pairs, and fewer where each has long parts.
-static constexpr uint64_t leastWarps = 8;
+using namespace limits::join_reductions;
 
 /// Does every element of a row have one thread, in many warps, which meet there?
 static bool isShared(gpu::ReduceOp reduce, FuncOp function) {

@@ -29,6 +29,7 @@
 #include "passes/layout/PrivateTiles.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -44,8 +45,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Of a thread's usual registers, those that a row may not take.
-static constexpr int64_t mostRegisters = 32;
+using namespace limits::keep_rows;
 
 /// The first reduction in which warps of the function's block meet; null if there is none.
 static Operation *firstMeeting(FuncOp function) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/rows/RowFetcher.h"
+#include "passes/machine/limits/Rows.h"
 
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -25,18 +26,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// More rows in flight bring nothing.
-static constexpr int64_t enoughStages = 4;
-/// What a cluster's block that has a multiprocessor to itself wants of rows; what lies beyond is as
-/// much more to be done when there is nothing left to bring (tk-hand-out-tiles).
-static constexpr int64_t enoughBytes = 65536;
-/// What a thread of a loop that adds up reads in each iteration, in bytes: of fewer, as of what an
-/// unrolled loop leaves over, there are few iterations.
-static constexpr int64_t leastBytesOfSums = 64;
-/// How many iterations of such a loop have their tiles in shared memory. Mean and variance of
-/// 16384 x 4096 and 65536 x 1024 on an H200: 37.4 and 37.5 us with 2, 37.5 and 37.6 with 3, 37.7
-/// and 37.5 with 4. Sums alone gain nothing.
-static constexpr int64_t stagesOfSums = 2;
+using namespace limits::row_fetcher;
 
 bool tk::addsUp(scf::ForOp loop) {
   return !loop.getInitArgs().empty() &&

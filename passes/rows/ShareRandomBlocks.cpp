@@ -21,6 +21,7 @@
 
 #include "passes/Passes.h"
 #include "passes/layout/AxisInfo.h"
+#include "passes/machine/limits/Rows.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -39,8 +40,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Words of a block.
-static constexpr int64_t wordsOfBlock = 4;
+using namespace limits::share_random_blocks;
 
 /// How many consecutive registers of a thread hold neighbours along `axis`, at most a block's
 /// words.

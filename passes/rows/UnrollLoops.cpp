@@ -26,6 +26,7 @@
 #include "passes/Patterns.h"
 #include "passes/layout/SlidingLoads.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -46,15 +47,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// What a thread should have on its way, in bytes, and how many iterations may provide that.
-static constexpr int64_t bytesAtOnce = 64, mostIterations = 4;
-/// Of a window, how many loads are in the text.
-static constexpr int64_t mostLoads = 128;
-/// ... and how many instructions for divisions, exponentials and the like: where these take the
-/// time, text that no cache of instructions holds costs more than loads.
-static constexpr int64_t mostCostly = 2048;
-/// Likewise of iterations whose terms are many more than what is loaded for them.
-static constexpr int64_t mostCostlyTogether = 1024;
+using namespace limits::unroll_loops;
 
 /// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
 static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {

@@ -13,6 +13,7 @@
 #include "passes/analysis/Extrema.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Layouts.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/PartLocations.h"
@@ -24,8 +25,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// The largest tile, in elements a thread, that a sum may spread over registers.
-static constexpr int64_t maxElementsPerThread = 64;
+using namespace limits::block_loops;
 
 /// One tile holds the whole range of an index, if its size is known to be at most `size`.
 bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t size) {

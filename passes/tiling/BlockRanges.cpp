@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Layouts.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,10 +30,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// So many numbers are loaded one by one where a tile begins.
-static constexpr int64_t mostGroups = 8;
-/// What loops that begin where a mask does begin at a multiple of, in terms.
-static constexpr int64_t alignment = 16;
+using namespace limits::block_ranges;
 
 /// A tile's rows are those of `axis`, or of a part. Of what `load` reads at `axis / n` and at
 /// indices that all of the tile share: the extreme over the rows.

@@ -37,10 +37,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducersCost.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/ComputedFactor.h"
-#include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
@@ -58,11 +58,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// How many rows have their reductions in parts (PlanParts.cpp, SplitChains.cpp).
-static constexpr int64_t fewRows = 64;
-/// How many terms are so few that what is reduced of them is repeated for more values than
-/// `fewValues`.
-static constexpr int64_t fewRepeatedTerms = 256;
+using namespace limits::fuse_producers_cost;
 
 /// True if the extra indices are the last ones and `reduce` ranges over exactly them.
 static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {

@@ -7,6 +7,7 @@
 // not recomputed along another index of the reductions around it.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "passes/analysis/ProductFactors.h"
@@ -23,9 +24,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// Products that a block computes one in the terms of the other: what the inner one leaves is the
-/// outer one's factor, in registers.
-static constexpr unsigned longestChain = 2;
+using namespace limits::fuse_products_cost;
 
 /// True if a parallel index of the consumer stands in every load under the reductions around the
 /// read and in every component-carrying load of the producer: products of one batch each.

@@ -14,6 +14,7 @@
 // None of this applies to a CPU, which has few cores and no epilogue to begin a reduction in.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "passes/analysis/ScalarExpr.h"
@@ -32,8 +33,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// More than any machine has use for.
-static constexpr int64_t many = int64_t(1) << 30;
+using namespace limits::reduced_products;
 
 SmallVector<ReduceOp> getReductionsOver(Read read, const Reach &reach) {
   SmallVector<ReduceOp> around = getEnclosingReductions(read.load);

@@ -9,6 +9,7 @@
 // is then taken at `c - 1`, or at `n - 1 - c`, as which it goes backward.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/FuseProducers.h"
 
 #include "passes/analysis/IndexSpaces.h"
@@ -24,8 +25,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// How many terms of each element a block may reduce beside a scan.
-static constexpr int64_t fewTerms = 16;
+using namespace limits::scan_reads;
 
 /// An index that the reader reads at.
 struct Place {

@@ -30,6 +30,7 @@
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/FuseProducers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,9 +47,7 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-separate-reductions";
 
-/// Terms of a row that the block of a reduction around it has beside others
-/// (Planner::indexInBlocks).
-static constexpr int64_t shortRowOfTerm = 1024;
+using namespace limits::separate_reductions;
 
 using Indices = llvm::SetVector<BlockArgument>;
 

@@ -15,6 +15,7 @@
 // 6. It is part of back-to-back contractions whose operands exceed shared memory.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/FuseProducers.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -26,11 +27,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// So many sums the smallest tile of warpgroups has registers for (WarpgroupTiles.h).
-static constexpr size_t mostSums = 4;
-/// Rows of the least tile of a chain, the widest that its factors have (PlanChains.cpp), and the
-/// bytes of an element of these.
-static constexpr int64_t leastRowsOfTile = 64, widestTile = 256, bytesOfFactor = 2;
+using namespace limits::store_products;
 
 /// True if both loads stand at the same indices, reduction indices over equal ranges being the
 /// same.

@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/StoreWeights.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/ComputedFactor.h"
@@ -42,9 +43,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-online-reductions";
-/// The most columns of a chain, and the outputs of a small tile of a product.
-static constexpr int64_t columnsOfChain = 256;
-static constexpr double outputsOfTile = 64 * 128;
+using namespace limits::store_weights;
 
 /// Is `value` an exponential, rounded perhaps and times others, under a result of `reductions`?
 static bool isWeight(Value value, ArrayRef<Value> reductions) {

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/CountByDigits.h"
+#include "passes/machine/limits/Keys.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -39,10 +40,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:counts";
-/// Parts of the elements: some for each multiprocessor.
-static constexpr double partsOfElements = 512;
-/// The elements of a part are a multiple of those that one step of a product takes.
-static constexpr int64_t elementsOfStep = 128;
+using namespace limits::count_by_digits;
 
 namespace {
 

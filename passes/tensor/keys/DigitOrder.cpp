@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/DigitOrder.h"
+#include "passes/machine/limits/Keys.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/SizeFacts.h"
@@ -24,9 +25,7 @@ using namespace mlir;
 using namespace tk;
 using arith::CmpIPredicate;
 
-/// The values of the lower digit if the number of groups is not known: chunks then count 2 N words
-/// of N rows in 262,144 groups.
-static constexpr double valuesOfUnknown = 512;
+using namespace limits::digit_order;
 
 /// The number of values of the lower digit: a power of two.
 static double valuesOf(double groups) { return std::exp2(std::round(std::log2(groups) / 2)); }

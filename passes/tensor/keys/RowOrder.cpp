@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/RowOrder.h"
+#include "passes/machine/limits/Keys.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/SizeFacts.h"
@@ -44,8 +45,7 @@ using namespace mlir;
 using namespace tk;
 using arith::CmpIPredicate;
 
-/// Elements of a sorted tensor that are counted one by one. More are searched.
-static constexpr int64_t fewElements = 64;
+using namespace limits::row_order;
 
 bool tk::hasSmallTensors(KernelOp kernel) {
   return kernel->getParentOfType<ModuleOp>()->hasAttr(smallTensorsAttrName);

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/SortRows.h"
+#include "passes/machine/limits/Keys.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -48,10 +49,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:rows";
-/// The rows of a block: those of a tile of a product.
-static constexpr int64_t rowsOfBlock = 128;
-/// Launches that gather and return the rows.
-static constexpr double launchesBeside = 2;
+using namespace limits::sort_rows;
 
 namespace {
 

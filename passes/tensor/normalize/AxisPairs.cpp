@@ -1,5 +1,6 @@
 //===- AxisPairs.cpp - axes and indices that can be collapsed -------------===//
 #include "passes/tensor/normalize/AxisPairs.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
@@ -13,8 +14,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Rows that most tiles of products have.
-static constexpr int64_t rowsOfProductTile = 128;
+using namespace limits::axis_pairs;
 
 static unsigned rankOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getRank(); }
 

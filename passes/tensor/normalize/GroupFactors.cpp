@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/GroupFactors.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/OuterIndices.h"
@@ -42,8 +43,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-simplify";
-/// More factors than this are left as they are: the search is over their pairs.
-static constexpr size_t mostFactors = 8;
+using namespace limits::group_factors;
 
 namespace {
 using Indices = OuterIndices;

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/SeparateProducts.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -36,11 +37,7 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-simplify";
 
-/// More sums than this have no registers together.
-static constexpr size_t mostProducts = 4;
-/// A term of a pairwise contraction, and of a contraction in f32, in nanoseconds on an H200. 4096^3
-/// terms are predicted 7015 us, and 1278 to 3440 us.
-static constexpr double pairTerm = 1e-4, contractionTerm = 5e-5;
+using namespace limits::separate_products;
 
 namespace {
 /// One of the products that a term consists of.

@@ -13,6 +13,7 @@
 // left to tiles.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/normalize/Simplify.h"
 
 #include "passes/analysis/IndexSpaces.h"
@@ -32,12 +33,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many terms are written out.
-static constexpr int64_t mostTerms = 8;
-/// Of a product's factor that lies along memory, by how many results.
-static constexpr int64_t mostReads = 8;
-/// How many operations that makes at most.
-static constexpr int64_t mostOperations = 96;
+using namespace limits::unroll_reductions;
 
 /// Does the kernel's schedule block say something of the index of `reduce`?
 static bool isScheduled(ReduceOp reduce) {

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/AlignSums.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -37,8 +38,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:align-sums";
-/// Of shorter innermost loops slices of products are not filled.
-static constexpr double leastInnermost = 32;
+using namespace limits::align_sums;
 
 namespace {
 

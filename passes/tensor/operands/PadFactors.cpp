@@ -27,6 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/PadFactors.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
@@ -48,8 +49,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:pad";
-/// Of fewer rows or columns on warpgroups nothing is known.
-static constexpr int64_t fewestRows = 8;
+using namespace limits::pad_factors;
 
 namespace {
 

@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/StoreFactors.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -37,8 +38,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:computed";
-/// Terms of an inner sum that one tile of a chain holds.
-static constexpr int64_t longestInnerSum = 256;
+using namespace limits::store_factors;
 
 //===----------------------------------------------------------------------===//
 // Chains

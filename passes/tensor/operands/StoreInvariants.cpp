@@ -20,6 +20,7 @@
 //   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * c[t, d]}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/operands/MaterializeOperands.h"
 
 #include "passes/analysis/BoundsApart.h"
@@ -39,10 +40,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
-/// Of how many elements at least one value is.
-static constexpr double leastShare = 4;
-/// Results of one statement, whose tiles share a thread's registers.
-static constexpr size_t mostResults = 4;
+using namespace limits::store_invariants;
 
 /// Is `op` a function that takes a thread tens of instructions?
 static bool isLong(Operation *op) { return isLongFunction(op) || isa<math::PowFOp>(op); }

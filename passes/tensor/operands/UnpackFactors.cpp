@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/UnpackFactors.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
@@ -33,8 +34,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:unpack";
-/// Each number of a byte has sums, and registers, of its own.
-static constexpr int64_t mostNumbers = 4;
+using namespace limits::unpack_factors;
 
 namespace {
 

@@ -37,6 +37,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/MaskRanges.h"
@@ -55,8 +56,7 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-/// Rows of which one range is known: no tile of a warpgroup has fewer.
-static constexpr int64_t rowsOfGroup = 64;
+using namespace limits::bound_masks;
 
 /// The least, the greatest, or the number, of the terms for which the mask is true for some, or
 /// for all, of a group's rows; `none` if there are none.

@@ -1,5 +1,6 @@
 //===- ChainMasks.cpp - masks of fused attention loops, for groups of rows ===//
 #include "passes/tensor/ranges/ChainMasks.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/ComputedFactor.h"
@@ -15,8 +16,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Launches more take as long as so many scores.
-static constexpr double fewestScores = 1 << 24;
+using namespace limits::chain_masks;
 
 llvm::StringRef ChainMask::nameOf(unsigned position) {
   return cast<StringAttr>(compute.getIndexNames()[position]).getValue();

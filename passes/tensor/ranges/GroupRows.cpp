@@ -26,6 +26,7 @@
 //     .. load %k[load %t[%group, %j / 64] * 64 + ..]}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/ranges/DivideIndices.h"
 
 #include "passes/Passes.h"
@@ -48,8 +49,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-group-rows";
-/// Fewer rows than that leave most of a product's tile empty.
-static constexpr int64_t leastRows = 8;
+using namespace limits::group_rows;
 
 namespace {
 

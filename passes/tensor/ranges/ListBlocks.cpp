@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/ProducerKind.h"
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/ranges/ChainMasks.h"
 #include "passes/tensor/ranges/DivideIndices.h"
 
@@ -41,10 +42,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Terms of a block. What a table names is at least as large where it pays.
-static constexpr int64_t termsOfBlock = 64;
-/// More terms than any range has whose bounds are not known.
-static constexpr int64_t mostTerms = std::numeric_limits<int32_t>::max();
+using namespace limits::list_blocks;
 
 namespace {
 

@@ -40,6 +40,7 @@
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/TermConditions.h"
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/ranges/IndexSides.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,9 +58,7 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
 
-/// In batch-invariant kernels: what lower bounds are multiples of. Tiles of contractions have 16 to
-/// 128 elements along the reduction, and parts 256.
-static constexpr int64_t beginUnit = 256;
+using namespace limits::restrict_ranges;
 
 //===----------------------------------------------------------------------===//
 // Comparisons as bounds

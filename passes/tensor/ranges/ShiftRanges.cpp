@@ -23,6 +23,7 @@
 #include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -34,8 +35,7 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-/// Terms of a range, on average, from which on a block has a row of its own.
-static constexpr double mostTerms = 2048;
+using namespace limits::shift_ranges;
 
 /// The extent that a bound cannot exceed: an operand of the minimum that it is.
 static Value limitOf(Value bound) {

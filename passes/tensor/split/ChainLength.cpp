@@ -1,5 +1,6 @@
 //===- ChainLength.cpp - how long the parts of a split-KV are -------------===//
 #include "passes/tensor/split/ChainLength.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
@@ -13,17 +14,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Parts that each processor should have, of different lengths where rows are masked.
-static constexpr int64_t partsWanted = 8;
-/// Rows of a warp's tile, and terms of a step, whose keys and values lie in shared memory.
-static constexpr int64_t rowsOfWarpTile = 16, termsOfStep = 64;
-/// Each row's state has about as many bytes as so many terms of 8 or 16 bits.
-static constexpr double termsOfState = 2;
-/// Another length of parts takes less than this share of the time of the usual one, or is not
-/// taken: the number of blocks that run at a time is an estimate.
-static constexpr double mostTimeOfOtherLength = 0.95;
-/// The least terms of a part for each row.
-static constexpr int64_t leastTermsOfRow = 64;
+using namespace limits::chain_length;
 
 /// Does a table say where the terms of `reduce` are?
 static bool readsByTable(ReduceOp reduce) {

@@ -1,5 +1,6 @@
 //===- ChainRows.cpp - the rows that share the streamed operands of a loop ===//
 #include "passes/tensor/split/ChainRows.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
@@ -11,8 +12,7 @@ using namespace mlir;
 
 namespace tk {
 
-/// Columns for which inner products are computed again: up to a few they cost less than a launch.
-static constexpr int64_t fewColumns = 4, manyColumns = int64_t(1) << 20;
+using namespace limits::chain_rows;
 
 namespace {
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/split/DeclinedProducts.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
@@ -17,8 +18,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-contractions";
-/// Multiply-adds of a sum that is worth a note.
-static constexpr double largeSum = double(int64_t(1) << 24);
+using namespace limits::declined_products;
 
 /// How many terms `reduce` has in all results together; 0 if that is not known.
 static double countTerms(ComputeOp compute, ReduceOp reduce) {

@@ -33,6 +33,7 @@
 #include "passes/machine/CoreTiles.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -50,13 +51,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-mask-operands";
-/// Fewer rows or columns are no tile: threads read the operands once as they are.
-static constexpr double leastSide = 16;
-/// Nanoseconds that a block takes for each term of a sum as it is, however few results it has: a
-/// wait for memory every 8 terms, of which some overlap. As predicted for 56 x 128 results.
-static constexpr double timeOfTerm = 40;
-/// Into how many parts the product's sum is cut at most (tk-split-contractions).
-static constexpr int64_t mostCuts = 16;
+using namespace limits::mask_operands;
 
 namespace {
 using Indices = OuterIndices;

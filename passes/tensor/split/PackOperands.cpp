@@ -32,6 +32,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/OperationCost.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -49,11 +50,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-pack-operands";
-/// The fewest rows, columns and elements that tiles of pairs are cut from, and the multiple of the
-/// latter if zeros behind the last element would count (passes/plan).
-static constexpr int64_t leastSide = 32, leastTerms = 8;
-/// More instructions of an element take longer than its loads: tiles save nothing.
-static constexpr double mostInstructions = 8;
+using namespace limits::pack_operands;
 
 namespace {
 

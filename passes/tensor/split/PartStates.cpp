@@ -1,5 +1,6 @@
 //===- PartStates.cpp - compute ops of partial softmax states -------------===//
 #include "passes/tensor/split/PartStates.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
@@ -13,15 +14,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// More ranges than that, each of which every segment is compared with, take longer than is won.
-static constexpr int64_t mostRanges = 1024;
-/// Terms of a range, and those of all ranges for each processor where a result has so many columns,
-/// from which on more is won than two launches take. Lengths between a quarter and all of what is
-/// said, H200, 32 heads on 8 of 128, one and 16 queries, parts -> shares: 8 sequences of 32768 keys
-/// 167 -> 161, 185 -> 168 us, 64 of 8192 336 -> 321, 358 -> 354, 32 of 4096 94 -> 91, 108 -> 106;
-/// 16 of 4096 52 -> 54, 59 -> 62, one of 32768 46 -> 42, 42 -> 45, one of 8192 12 -> 16, 16 -> 18,
-/// 64 of 1024 53 -> 55, 63 -> 74.
-static constexpr int64_t leastRange = 4096, termsOfProcessor = 7680, columnsOfResult = 128;
+using namespace limits::part_states;
 
 /// The reduction goes from 0, or from max(0, begin - part * length), to min(length, end - part *
 /// length), and nothing else needs the part's number but where its terms are; the end follows from

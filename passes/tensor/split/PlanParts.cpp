@@ -25,6 +25,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Splits.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/SplitContractions.h"
@@ -35,36 +36,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr int64_t fewOutputs = 64;
-/// ... if they are means and variances of more than a block holds: their parts are read once.
-static constexpr int64_t fewMoments = 256;
-/// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
-/// columns that are enough by themselves.
-static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
-/// Blocks that a multiprocessor should get: of plain sums, and of squared distances whose terms
-/// come early (tk-fetch-ahead); of products with a row, of whose factor a block reads the row's
-/// part beside; and where blocks wait before they read on. Products of 1 x 14336 x 4096 and 1 x
-/// 4096 x 14336 on an H200: 35.1 and 34.6 us with 4, 31.6 and 31.6 with 7 and 8, 35.1 with 27.
-static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksThatWait = 8;
-/// Likewise where a block takes in one value, or few.
-static constexpr int64_t blocksOfTotals = 8;
-/// ... and of one total of what lies in one piece: all parts at once, the last of which joins them
-/// (parallel/JoinLaunches.h). Of 2^26 elements of bf16 on an H200: 34.5 us, where parts in four
-/// turns have 36.7 so and 35.5 in two launches.
-static constexpr int64_t blocksOfTotal = 2;
-/// Terms that one part has at least, and neighbours in memory.
-static constexpr int64_t leastTerms = 8192, leastRun = 1024;
-/// Terms that a part of a product with few results has at least. A block takes about 9 ns for each,
-/// as predicted for 8 x 8 results.
-static constexpr int64_t termsOfTile = 512;
-/// Terms of which one block soon finds the greatest: their parts' places are read one after the
-/// other. One block is predicted 11.7 us for 128256 numbers of f32, parts 6.9; 6.7 for 65536.
-static constexpr int64_t termsOfPlace = 65536;
-/// Of a carried reduction: what a block has in registers at once, but not more of these than a
-/// block soon combines.
-static constexpr int64_t leastCarried = 8192, mostStates = 4096;
-/// What a cluster's registers hold, and its shared memory where elements have 16 bits.
-static constexpr int64_t longestInRegisters = 131072, longestInMemory = 524288, packedBits = 16;
+using namespace limits::plan_parts;
 
 /// How many outputs a statement has, if they are few.
 static std::optional<int64_t> countOutputs(ComputeOp compute, int64_t few = fewOutputs) {

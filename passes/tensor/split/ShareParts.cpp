@@ -43,6 +43,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/Notes.h"
+#include "passes/machine/limits/Splits.h"
 #include "passes/tensor/ranges/ChainMasks.h"
 #include "passes/tensor/split/PartStates.h"
 
@@ -58,8 +59,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-share-parts";
-/// Terms of a unit: no tile's step is shorter.
-static constexpr int64_t termsOfUnit = 64;
+using namespace limits::share_parts;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Splits.h"
 #include "passes/tensor/split/SignificandParts.h"
 
 #include <limits>
@@ -22,17 +23,7 @@ using namespace tk;
 
 namespace {
 
-/// From Costs.h, where their sources are: a term of one output of a tile, for each pair of parts;
-/// what more shares should take at most of the time of fewer.
-constexpr double timeOfPair = cost::termOfProcessor, worthOfShares = cost::mostTimeOfFinerSplit;
-/// How many pieces a sum on CUDA cores is cut into at most where both are compared.
-constexpr int64_t mostCuts = 16;
-/// From Costs.h: bytes of a part, and of all scratch memory that parts may take; launches beside
-/// the product's own, and beside one with a widened factor; what parts of such a product should
-/// take at most of what CUDA cores do.
-constexpr double bytesOfPart = cost::bytesOfPart, mostScratch = cost::mostScratchOfParts;
-constexpr double launchesBeside = cost::launchesOfParts, launchesOfWide = cost::launchesOfWidened;
-constexpr double worthOfMixedParts = cost::mostTimeOfMixedParts;
+using namespace limits::significand_cost;
 
 /// What a product is over: rows and columns, of which tiles are cut, other results, and terms; and
 /// how many pairs of parts make one product.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/split/SignificandParts.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/analysis/SizeFacts.h"
 #include "passes/tensor/operands/PadFactors.h"
@@ -37,8 +38,7 @@ static_assert(std::size(pairs) == countPairs && Third + 1 == countParts);
 constexpr std::pair<double, double> scalesOfSmall[] = {
     {0x1p-28, 0x1p8}, {0x1p-36, 0x1p16}, {0x1p-44, 0x1p24}};
 
-/// The greatest finite number of bf16.
-constexpr double greatestPart = 0x1.FEp127;
+using namespace limits::significand_parts;
 
 } // namespace
 

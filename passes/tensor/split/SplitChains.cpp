@@ -44,6 +44,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Splits.h"
 #include "passes/numerics/ApproximateExps.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/normalize/Simplify.h"
@@ -68,8 +69,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-chains";
-/// The terms of a part in a batch-invariant kernel, whatever the sizes are.
-static constexpr int64_t termsOfInvariantPart = 256;
+using namespace limits::split_chains;
 
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
 static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {

@@ -32,6 +32,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/split/SplitContractions.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -64,40 +65,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-contractions";
-/// What lengths of parts are multiples of.
-static constexpr int64_t partUnit = 64;
-/// Times in terms that a processor adds up at the largest tiles' rate, about 2850 a nanosecond: to
-/// read a byte of the operands, to store and add up an output of a part, to launch once more.
-/// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
-static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
-/// What a term of 8-bit floats takes of one of 16 bits, and of the time of the whole sum, what its
-/// parts should take at most. Measured on an H200 with 128 x 1024 x 16384 (26.3 us whole, 14.3 in 4
-/// parts), 256 x 512 x 8192 (15.6, 11.3) and 512 x 1024 x 8192 (16.6, 18.0 in 2).
-static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
-/// Fewer terms do not make up for storing and reading a part.
-static constexpr int64_t shortestPart = 1024;
-static constexpr int64_t mostParts = 16;
-/// Of sums so much longer than that there are as many parts as have so many terms each.
-static constexpr int64_t lengthOfManyParts = 8192;
-/// Nanoseconds of a step of 64 terms of a block whose warps read rows that are not aligned, as
-/// predicted for 64 x 16 and 64 x 64 outputs.
-static constexpr double timeOfStep = 360;
-/// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer. To
-/// store and add up a byte of a part takes so many times what a byte of memory does. Measured on an
-/// H200 with 64 x 64 to 1024 x 1024 outputs.
-static constexpr double worthOfMoreParts = 0.96, partOfByte = 1.3;
-/// Terms that such a part has at least, and what lengths of such parts are multiples of.
-static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
-/// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
-/// average read about as fast as memory gives, and how much more a second launch costs where each
-/// term is scaled, which keeps threads busy. Measured on an H200 with weights of 8 bits: 64 blocks
-/// take 2.45 times as long as their bytes at the rate of a copy, 128 1.32, 192 1.16, 256 1.07 to
-/// 1.11; of 16 x 6144 x 4096, 96 blocks, two parts take 13.2 us for 13.8 where groups are scaled,
-/// and 17.1 for less than 16.0 where terms are.
-static constexpr int64_t blocksThatRead = 2;
-static constexpr double blocksThatFill = 1.14, costOfScaledTerms = 2;
-/// Each part is a term of its own where they are added up.
-static constexpr int64_t mostAskedParts = 64;
+using namespace limits::split_contractions;
 
 namespace {
 

@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/split/SplitReductions.h"
+#include "passes/machine/limits/Splits.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
@@ -57,9 +58,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions";
-/// Parts that a schedule block asks for begin at multiples of so many terms, so that their accesses
-/// are as aligned as those of the whole.
-static constexpr int64_t partAlignment = 64;
+using namespace limits::split_reductions;
 
 /// Does another statement over the same indices have the same reduction, under which it takes
 /// another? tk-merge-computes makes one of them, and tk-split-chains has states of both in parts.

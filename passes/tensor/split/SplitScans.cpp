@@ -17,6 +17,7 @@
 //     b[r, i / 8192] + tk.scan sum "j" from i / 8192 * 8192 to %C at %i {x[r, j]}}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Splits.h"
 #include "passes/tensor/split/SplitReductions.h"
 
 #include "passes/analysis/IndexSpaces.h"
@@ -40,10 +41,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:scans";
-/// Elements of a chunk of a row, and of columns that lie side by side.
-static constexpr int64_t chunkOfRow = 8192, chunkOfColumns = 1024;
-/// Bytes that a block of columns has of each row at least.
-static constexpr int64_t leastBytesOfColumns = 32;
+using namespace limits::split_scans;
 
 namespace {
 

@@ -25,6 +25,7 @@
 //   %v = reduce [sum] ["r.chunk"] {q[r.chunk] + n (t[r.chunk] / n - %g)^2}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Splits.h"
 #include "passes/tensor/split/SplitReductions.h"
 
 #include "passes/analysis/ScalarExpr.h"
@@ -36,8 +37,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many terms of a part the sample is the mean of: what a block reads at once.
-static constexpr int64_t sampleLength = 64;
+using namespace limits::squared_distances;
 
 std::optional<SquaredDistance> tk::matchDistanceInTerm(ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum)

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Windows.h"
 #include "passes/tensor/normalize/IndexArithmetic.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
@@ -28,8 +29,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Shares that are added up term by term.
-static constexpr int64_t mostAddedOneByOne = 8;
+using namespace limits::count_terms;
 
 namespace {
 

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/windows/CountedTerms.h"
+#include "passes/machine/limits/Windows.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
@@ -29,15 +30,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Shares at most, and slices of a share at least, for the first of which a block waits.
-static constexpr int64_t mostShares = 32;
-static constexpr double leastSlices = 8;
-/// The time of more shares, or of taps that are columns, relative to that without, at most.
-static constexpr double mostTimeOfMore = 0.97;
-/// Launches beside the product: the sum of its shares, and the two stores.
-static constexpr double launchesOfShares = 1, launchesOfStores = 2;
-/// The axes of a tensor whose windows TMA loads read, but for the last one.
-static constexpr size_t mostPixelIndices = 4;
+using namespace limits::counted_terms;
 
 /// The number that divides the extent of `index`.
 static int64_t divisorOf(const WindowSum &sum, BlockArgument index) {

@@ -44,6 +44,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Costs.h"
+#include "passes/machine/limits/Windows.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
@@ -65,7 +66,7 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-flatten-windows";
-static constexpr int64_t mostAddedOneByOne = 8;
+using namespace limits::flatten_windows;
 
 /// Is the statement's last index one of the weights' rows?
 bool FlattenedSum::isRowInnermost() {

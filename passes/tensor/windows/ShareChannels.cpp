@@ -21,6 +21,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Windows.h"
 #include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/normalize/IndexArithmetic.h"
 #include "passes/tensor/windows/WindowSums.h"
@@ -34,12 +35,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Channels of a slice, and shares at most.
-static constexpr int64_t channelsOfSlice = 64, mostShares = 8;
-/// How large a dimension usually is, relative to its bound.
-static constexpr double usualShareOfBound = 0.75;
-/// The time in shares relative to that of the whole sum, at most.
-static constexpr double mostTimeOfShares = 0.85;
+using namespace limits::share_channels;
 
 static BlockArgument channelOf(const WindowSum &sum) {
   LoadOp window = sum.window;

@@ -10,6 +10,7 @@
 #include "passes/machine/Costs.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Windows.h"
 #include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/WindowSums.h"
@@ -24,14 +25,7 @@ using namespace tk;
 
 namespace {
 
-/// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
-/// waiting for the first slice of each, where so many rows share what each element's place takes.
-constexpr double longestShort = 32, leastRowsOfShort = 32;
-/// Results of a small tile, of which each processor has one at least.
-constexpr double resultsOfTile = 64 * 64;
-/// Rows of the tiles of these; terms of a slice on CUDA cores, which has those of the longest index
-/// of the sum alone.
-constexpr double rowsOfTile = 128, termsOfSlice = 16, leastSlice = 8;
+using namespace limits::window_cost;
 /// What a slice of so many channels takes for each, relative to the longest: sums of slices are
 /// added up by threads. Of parts all that are stored of a slice are in shared memory at a time.
 struct Slice {
@@ -41,8 +35,6 @@ struct Slice {
 constexpr Slice slicesOfParts[] = {{32, 1}, {16, 1.6}},
                 slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}},
                 slicesOfTf32[] = {{32, 2}, {16, 3}};
-/// Steps of a share at least.
-constexpr int64_t leastSteps = 4;
 
 /// What a plan's product is over, and how many copies of the windows' tensor are its factors.
 struct Extents {

@@ -3,8 +3,8 @@
 // What a thread, a block and a cluster hold of a row. PlanRows.cpp and KeptRows.cpp plan by it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TK_PASSES_PLAN_ROWLIMITS_H
-#define TK_PASSES_PLAN_ROWLIMITS_H
+#ifndef TK_PASSES_MACHINE_LIMITS_ROWLIMITS_H
+#define TK_PASSES_MACHINE_LIMITS_ROWLIMITS_H
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ inline constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThr
 
 } // namespace tk
 
-#endif // TK_PASSES_PLAN_ROWLIMITS_H
+#endif // TK_PASSES_MACHINE_LIMITS_ROWLIMITS_H

@@ -1,0 +1,46 @@
+//===- Keys.h - limits of sums by a key -------------------------*- C++ -*-===//
+//
+// How elements are counted and sorted by a key (passes/tensor/keys). Each namespace is that of the
+// file that uses it. Values without a measurement beside them are assumed; a device that differs
+// much from an H200 needs them looked at.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_MACHINE_LIMITS_KEYS_H
+#define TK_PASSES_MACHINE_LIMITS_KEYS_H
+
+#include <cstdint>
+
+namespace tk::limits::count_by_digits {
+
+/// Parts of the elements: some for each multiprocessor.
+inline constexpr double partsOfElements = 512;
+/// The elements of a part are a multiple of those that one step of a product takes.
+inline constexpr int64_t elementsOfStep = 128;
+
+} // namespace tk::limits::count_by_digits
+
+namespace tk::limits::digit_order {
+
+/// The values of the lower digit if the number of groups is not known: chunks then count 2 N words
+/// of N rows in 262,144 groups.
+inline constexpr double valuesOfUnknown = 512;
+
+} // namespace tk::limits::digit_order
+
+namespace tk::limits::row_order {
+
+/// Elements of a sorted tensor that are counted one by one. More are searched.
+inline constexpr int64_t fewElements = 64;
+
+} // namespace tk::limits::row_order
+
+namespace tk::limits::sort_rows {
+
+/// The rows of a block: those of a tile of a product.
+inline constexpr int64_t rowsOfBlock = 128;
+/// Launches that gather and return the rows.
+inline constexpr double launchesBeside = 2;
+
+} // namespace tk::limits::sort_rows
+
+#endif // TK_PASSES_MACHINE_LIMITS_KEYS_H

@@ -1,0 +1,67 @@
+//===- Windows.h - limits of windows and convolutions -----------*- C++ -*-===//
+//
+// When convolutions are flattened or have shares, and how long these are (passes/tensor/windows).
+// Each namespace is that of the file that uses it. Values without a measurement beside them are
+// assumed; a device that differs much from an H200 needs them looked at.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_MACHINE_LIMITS_WINDOWS_H
+#define TK_PASSES_MACHINE_LIMITS_WINDOWS_H
+
+#include <cstdint>
+
+namespace tk::limits::count_terms {
+
+/// Shares that are added up term by term.
+inline constexpr int64_t mostAddedOneByOne = 8;
+
+} // namespace tk::limits::count_terms
+
+namespace tk::limits::counted_terms {
+
+/// Shares at most, and slices of a share at least, for the first of which a block waits.
+inline constexpr int64_t mostShares = 32;
+inline constexpr double leastSlices = 8;
+/// The time of more shares, or of taps that are columns, relative to that without, at most.
+inline constexpr double mostTimeOfMore = 0.97;
+/// Launches beside the product: the sum of its shares, and the two stores.
+inline constexpr double launchesOfShares = 1, launchesOfStores = 2;
+/// The axes of a tensor whose windows TMA loads read, but for the last one.
+inline constexpr size_t mostPixelIndices = 4;
+
+} // namespace tk::limits::counted_terms
+
+namespace tk::limits::flatten_windows {
+
+/// Parts of a flattened sum that are added up term by term.
+inline constexpr int64_t mostAddedOneByOne = 8;
+
+} // namespace tk::limits::flatten_windows
+
+namespace tk::limits::share_channels {
+
+/// Channels of a slice, and shares at most.
+inline constexpr int64_t channelsOfSlice = 64, mostShares = 8;
+/// How large a dimension usually is, relative to its bound.
+inline constexpr double usualShareOfBound = 0.75;
+/// The time in shares relative to that of the whole sum, at most.
+inline constexpr double mostTimeOfShares = 0.85;
+
+} // namespace tk::limits::share_channels
+
+namespace tk::limits::window_cost {
+
+/// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
+/// waiting for the first slice of each, where so many rows share what each element's place takes.
+inline constexpr double longestShort = 32, leastRowsOfShort = 32;
+/// Results of a small tile, of which each processor has one at least.
+inline constexpr double resultsOfTile = 64 * 64;
+/// Rows of the tiles of these; terms of a slice on CUDA cores, which has those of the longest index
+/// of the sum alone.
+inline constexpr double rowsOfTile = 128, termsOfSlice = 16, leastSlice = 8;
+/// Steps of a share at least.
+inline constexpr int64_t leastSteps = 4;
+
+} // namespace tk::limits::window_cost
+
+#endif // TK_PASSES_MACHINE_LIMITS_WINDOWS_H
