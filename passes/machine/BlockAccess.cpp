@@ -1,12 +1,17 @@
 //===- BlockAccess.cpp - what one block does: global memory ---------------===//
 #include "passes/machine/BlockWalk.h"
 #include "passes/machine/OperationCost.h"
+#include "passes/machine/TileFacts.h"
+
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <array>
 #include <cmath>
 
 using namespace mlir;
@@ -118,6 +123,68 @@ static Footprint footprintOf(const KnownValues &values, ValueRange indices, Valu
   return places;
 }
 
+/// Where the lanes of a warp access memory, in bytes from its first lane on. An axis whose places
+/// data decides has places that are as good as random.
+static std::array<int64_t, lanesOfWarp> placesOfLanes(const KnownValues &values, ValueRange indices,
+                                                      ValueRange strides, ArrayAttr dims,
+                                                      gpu::LayoutAttr layout,
+                                                      int64_t bytesOfElement) {
+  std::array<int64_t, lanesOfWarp> places = {};
+  for (auto [index, stride, attr] : llvm::zip(indices, strides, dims)) {
+    ArrayRef<int64_t> along = cast<DenseI64ArrayAttr>(attr).asArrayRef();
+    const Known known = values.get(index);
+    const int64_t distance = values.scalar(stride).value_or(1) * bytesOfElement;
+    const bool isLine = known.isLine() && along.size() == 1 && known.step != Known::irregular;
+    for (int64_t lane = 0; lane < lanesOfWarp; ++lane) {
+      int64_t place = 0;
+      for (auto [position, bit] : llvm::enumerate(layout.getLaneBits()))
+        if (!bit.isReplication() && llvm::is_contained(along, int64_t(bit.axis)))
+          place += (lane >> position & 1) * bit.step * (int64_t(1) << (8 * bit.axis));
+      if (isLine)
+        place = (place >> (8 * along[0])) * known.step;
+      else if (place != 0)
+        place = int64_t(llvm::hash_value(place) % assumedExtent);
+      places[size_t(lane)] += place * distance;
+    }
+  }
+  return places;
+}
+
+/// Clocks that an access of a warp takes of the first-level cache: its banks of four bytes give a
+/// word each, to four lanes of 16 bytes at a time, to eight of 8, to all of 4.
+static double clocksOfWarp(ArrayRef<int64_t> places, int64_t bytesOfAccess) {
+  constexpr int64_t banks = 32, bytesOfWord = 4;
+  const int64_t words = llvm::divideCeil(bytesOfAccess, bytesOfWord);
+  const int64_t together = std::max<int64_t>(lanesOfWarp / words, 1);
+  int64_t clocks = 0;
+  for (int64_t first = 0; first < lanesOfWarp; first += together) {
+    std::array<llvm::SmallDenseSet<int64_t, 4>, banks> ofBanks;
+    size_t most = 0;
+    for (int64_t place : places.slice(size_t(first), size_t(together)))
+      for (int64_t word = 0; word < words; ++word) {
+        const int64_t number = place / bytesOfWord + word;
+        auto &ofBank = ofBanks[size_t(number & (banks - 1))];
+        ofBank.insert(number);
+        most = std::max<size_t>(most, ofBank.size());
+      }
+    clocks += int64_t(most);
+  }
+  return double(clocks);
+}
+
+/// Bytes of the first-level cache's rate, which is the shared memory's, that the accesses of a
+/// block's threads take.
+static double bytesOfCache(const KnownValues &values, ValueRange indices, ValueRange strides,
+                           ArrayAttr dims, RankedTensorType tile, int64_t vector,
+                           int64_t bytesOfElement) {
+  gpu::LayoutAttr layout = gpu::getLayout(tile);
+  if (!layout)
+    return countElements(tile) * double(bytesOfElement);
+  const double instructions = countThreadElements(tile) / double(vector * lanesOfWarp);
+  const auto places = placesOfLanes(values, indices, strides, dims, layout, bytesOfElement);
+  return instructions * clocksOfWarp(places, vector * bytesOfElement) * double(sharedRate);
+}
+
 /// Accesses that a block's first-level cache still has.
 static constexpr size_t mostRecent = 64;
 
@@ -167,6 +234,8 @@ void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRan
   int64_t vector = 1;
   if (auto attr = op->getAttrOfType<IntegerAttr>("vector"))
     vector = attr.getInt();
+  else if (auto copy = dyn_cast<gpu::CopyPrivateOp>(op))
+    vector = copy.getTarget().getType().getVector();
   double share = 1;
   for (Value mask : masks) {
     Known known = values.get(mask);
@@ -178,6 +247,10 @@ void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRan
   Traffic &traffic = counts.traffic[argument->second.tensor];
   if (places.bytes == 0)
     return;
+  if (tile)
+    counts.work.sharedBytes += bytesOfCache(values, indices, strides, dims, tile, vector,
+                                            std::max<int64_t>(int64_t(elementBytes(element)), 1)) *
+                               share * times;
   if (writes)
     traffic.writtenBytes += places.bytes * times;
   else
