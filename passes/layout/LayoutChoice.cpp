@@ -4,7 +4,9 @@
 // products first. Each takes the first of these that applies:
 // 1. what its product wants of the accumulator, or of an operand that comes from registers;
 // 2. what follows without data movement from a class that has its layout: the slice left by a
-//    reduction of it (or of runs of it), the slice that is broadcast to it, its transposition;
+//    reduction of it (or of runs of it), the slice that is broadcast to it, its transposition, and
+//    of what gathers are at (indices, masks), if threads then load few elements several times, the
+//    slice that the gathered tile's threads need;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
 //    as many neighbours a thread as are best for all of them; what else a thread has are neighbours
 //    along an axis that loads slide along in a loop (windows), which read what they share once;
@@ -46,8 +48,11 @@ LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, bool hasByteFloats, 
     });
   };
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, components.size()));
+  // What gathers are at follows what they gather, and the last gather is chosen first.
   auto rank = [&](unsigned c) {
-    return std::tuple(-int64_t(components.shapeOf(c).size()), !hasDot(c), c);
+    const bool isPlace = !hasDots && coalesce && isPlaceOfGather(c);
+    return std::tuple(-int64_t(components.shapeOf(c).size()), !hasDot(c), isPlace,
+                      isPlace ? -int64_t(c) : int64_t(c));
   };
   llvm::sort(order, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
   for (unsigned component : order)
@@ -59,6 +64,8 @@ void LayoutChoice::chooseFor(unsigned component) {
   layout = fromDots(component);
   if (!layout)
     layout = fromRelations(component);
+  if (!layout)
+    layout = fromGathers(component);
   if (!layout)
     layout = fromAccesses(component);
   if (!layout)

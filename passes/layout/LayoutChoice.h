@@ -33,6 +33,10 @@ private:
   int64_t axisInMemory(mlir::Value operand) const;
   OperandRuns runsOf(gpu::DotOp dot) const;
   gpu::LayoutAttr fromRelations(unsigned component) const;
+  gpu::LayoutAttr fromGathers(unsigned component) const;
+  bool isPlaceOfGather(unsigned component) const;
+  void forGathers(unsigned component,
+                  llvm::function_ref<void(gpu::LoadOp, llvm::ArrayRef<int64_t>)> visit) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr fromSharedTerms(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,

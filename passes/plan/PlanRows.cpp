@@ -261,6 +261,8 @@ void Planner::planRows() {
     return setFamily(gpu::PlanFamily::SharedTerms, gpu::PlanUnit::None);
   if (planFactorRows())
     return setFamily(gpu::PlanFamily::Gemv, gpu::PlanUnit::None);
+  if (planOffsetRows())
+    return setFamily(gpu::PlanFamily::RowReduction, gpu::PlanUnit::None);
   family = gpu::PlanFamily::ColumnReduction; // unless a reduction goes along memory
   int64_t longest = 0, filled = 0;
   bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;

@@ -4,9 +4,9 @@
 // FitTiles.cpp (limits of registers and shared memory), PlanHopper.cpp (contractions by wgmma),
 // PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative warpgroups),
 // PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions), KeptRows.cpp (rows that
-// blocks and clusters keep), PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share
-// elements), PlanPairs.cpp (pairwise contractions), PlanSmallProducts.cpp (products of few rows and
-// columns) and PlanAcross.cpp (across memory).
+// blocks and clusters keep), PlanFactorRows.cpp (GEMV), PlanOffsetRows.cpp (columns of rows between
+// offsets), PlanShared.cpp (results that share elements), PlanPairs.cpp (pairwise contractions),
+// PlanSmallProducts.cpp (products of few rows and columns) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PLAN_PLANNER_H
@@ -87,6 +87,8 @@ struct Planner {
   bool planShared();
   /// Gives blocks several rows of a GEMV (PlanFactorRows.cpp).
   bool planFactorRows();
+  /// Gives blocks several rows of columns whose terms lie between offsets (PlanOffsetRows.cpp).
+  bool planOffsetRows();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planPairs();
   int64_t planChunk(mlir::Operation *op);

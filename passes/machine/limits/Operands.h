@@ -185,6 +185,8 @@ namespace tk::limits::shift_ranges {
 
 /// Terms of a range, on average, from which on a block has a row of its own.
 inline constexpr double mostTerms = 2048;
+/// The same of terms that are rows of a tensor: a block reads a long range of them as fast alone.
+inline constexpr double mostTermsAcross = 64;
 
 } // namespace tk::limits::shift_ranges
 

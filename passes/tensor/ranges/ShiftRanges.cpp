@@ -10,7 +10,7 @@
 // * both of its bounds are loaded, and its compute op has the row's index;
 // * the sizes say that the ranges have few terms on average;
 // * its terms lie side by side: it is no contraction, and its loads use the index in their last
-//   axis.
+//   axis. Terms of very short ranges may also be rows of a tensor, whose columns are results.
 //
 //   %s = tk.reduce [sum] ["t"] from (%lo) to (%hi) {v[t]}
 //     =>
@@ -63,16 +63,48 @@ static bool runsAlong(ReduceOp reduce) {
   return isAlong;
 }
 
+/// Is `reduce` a product whose tiles have several rows? Rows among which a table of offsets divides
+/// the terms have none in common.
+static bool isProductOfRows(ReduceOp reduce) {
+  if (!isMatrixProduct(reduce))
+    return false;
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  SmallVector<BlockArgument> ofLeft = getIterationIndices(product->getOperand(0)),
+                             ofRight = getIterationIndices(product->getOperand(1));
+  auto hasOwn = [&](ArrayRef<BlockArgument> indices, ArrayRef<BlockArgument> others) {
+    return llvm::any_of(indices, [&](BlockArgument index) {
+      return index.getOwner() != reduce.getBlock() && !llvm::is_contained(others, index) &&
+             !dividesTerms(reduce, index);
+    });
+  };
+  return hasOwn(ofLeft, ofRight) && hasOwn(ofRight, ofLeft);
+}
+
+/// Are the terms of `reduce` in `compute` rows of a tensor, of which nothing is reduced?
+static bool areTermsRows(ReduceOp reduce, ComputeOp compute) {
+  if (runsAlong(reduce))
+    return false;
+  return !compute
+              .walk([&](ReduceOp other) {
+                return other->getBlock() != compute.getBlock() ? WalkResult::interrupt()
+                                                               : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 static bool shift(ReduceOp reduce) {
   auto compute = dyn_cast<ComputeOp>(reduce->getParentOp());
-  if (!compute || reduce.getNumIndices() != 1 || reduce.isOnline() || isMatrixProduct(reduce) ||
+  if (!compute || reduce.getNumIndices() != 1 || reduce.isOnline() ||
       !isLoadedBound(reduce.getLower()[0]) || !isLoadedBound(reduce.getUpper()[0]) ||
-      !runsAlong(reduce))
+      isProductOfRows(reduce))
+    return false;
+  const bool areRows = areTermsRows(reduce, compute);
+  if (!areRows && (isMatrixProduct(reduce) || !runsAlong(reduce)))
     return false;
   Value limit = limitOf(reduce.getUpper()[0]);
   std::optional<double> mean =
       limit ? meanOfRanges(compute, reduce.getLower()[0], limit) : std::nullopt;
-  if (!mean || *mean > mostTerms)
+  if (!mean || *mean > (areRows ? mostTermsAcross : mostTerms))
     return false;
   OpBuilder builder(reduce);
   Location loc = reduce.getLoc();
