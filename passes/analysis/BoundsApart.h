@@ -7,8 +7,9 @@
 namespace tk {
 
 /// Are all accesses in `op` seen to be in bounds wherever their own indices are, also where an
-/// index of which `onOthers` has the end has no values? The proof of `p[H - 1]` may rest on that.
-bool isInBoundsApart(mlir::Operation *op, Dependence &onOthers);
+/// index of which `onOthers` has the end has no values? The proof of `p[H - 1]` may rest on that,
+/// unless H is the tensor's own extent and one of those that are `kept`.
+bool isInBoundsApart(mlir::Operation *op, Dependence &onOthers, mlir::ValueRange kept = {});
 
 } // namespace tk
 

@@ -19,17 +19,32 @@
 //   %c = tk.compute ["t", "d"] {cos(p[t] * exp(d))}
 //   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * c[t, d]}
 //
+// An operand of a matrix product may be computed from a value that lacks the operand's own row
+// index, such as the decay of a key. Each thread that holds elements of the operand's tile computes
+// that value for its columns again.
+//
+// 4. Values over the sum's index and fewer indices than the operand are matched in compute ops
+//    whose reductions are plain matrix products. The instructions of such a value count, also those
+//    of short functions.
+//
+//   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (exp(a[h, j]) * b[j, n])}}
+//     =>
+//   %c = tk.compute ["h", "j"] {exp(a[h, j])}
+//   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (c[h, j] * b[j, n])}}
+//
 //===----------------------------------------------------------------------===//
 #include "passes/machine/limits/Operands.h"
 #include "passes/tensor/operands/MaterializeOperands.h"
 
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
+#include "passes/machine/OperationCost.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -41,6 +56,13 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
 using namespace limits::store_invariants;
+
+/// Elements of a row of an operand's tile that one thread computes one such value for.
+static constexpr double elementsOfThread = 4;
+/// Instructions of a value that is worth a compute op of its own: a load takes one or two.
+static constexpr double leastInstructions = 8;
+/// Rows of a tile of a product, at least: a stored value is read once for all of them.
+static constexpr double rowsOfTileAtLeast = 64;
 
 /// Is `op` a function that takes a thread tens of instructions?
 static bool isLong(Operation *op) { return isLongFunction(op) || isa<math::PowFOp>(op); }
@@ -54,6 +76,8 @@ struct Invariant {
   SmallVector<Value> extents;
   SmallVector<std::string> names;
   unsigned functions = 0;
+  double instructions = 0;
+  double users = 0; ///< elements that are computed from it
 };
 
 class InvariantStores {
@@ -64,13 +88,17 @@ public:
 private:
   std::optional<Invariant> read(Value value, ReduceOp around);
   void collect(Block *block, ReduceOp around);
+  void collectOperands(ReduceOp product);
+  void add(Invariant &&invariant);
   bool pays(ArrayRef<Invariant *> together);
+  bool paysInOperands(ArrayRef<Invariant *> together);
   bool isShared(const Invariant &invariant);
   double bytesOfElement();
   void store(ArrayRef<Invariant *> together);
 
   KernelOp kernel;
   ComputeOp compute;
+  bool inOperands = false; ///< values in operands of matrix products are looked for
   SmallVector<Invariant> found;
   SmallVector<std::pair<Invariant, size_t>> copies; ///< with the number of what they are equal to
 };
@@ -99,6 +127,13 @@ static std::optional<SmallVector<Operation *>> getElementwise(ComputeOp compute,
   return slice.takeVector();
 }
 
+static double sizeOf(KernelOp kernel, ValueRange extents) {
+  double count = 1;
+  for (Value extent : extents)
+    count *= guessSize(kernel, extent);
+  return count;
+}
+
 /// `value` if it is over some, but not all, of the indices that `around`, or the statement, has.
 std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
   if (!isa<FloatType>(value.getType()))
@@ -109,7 +144,10 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
   Invariant result;
   result.value = value;
   result.functions = llvm::count_if(*slice, isLong);
-  if (result.functions == 0)
+  for (Operation *op : *slice)
+    if (isa<math::MathDialect, arith::ArithDialect>(op->getDialect()))
+      result.instructions += elementCost(op).instructions;
+  if (!inOperands && result.functions == 0)
     return std::nullopt;
   SmallVector<BlockArgument> indices = getIterationIndices(value);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
@@ -133,21 +171,16 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
     if (!llvm::is_contained(result.over, compute.getIndex(p)))
       others.push_back(compute.getExtents()[p]);
   Dependence onOthers(others);
-  if (!llvm::all_of(*slice, [&](Operation *op) { return isInBoundsApart(op, onOthers); }))
+  if (!llvm::all_of(*slice,
+                    [&](Operation *op) { return isInBoundsApart(op, onOthers, result.extents); }))
     return std::nullopt;
+  result.users = sizeOf(kernel, compute.getExtents());
   return result;
-}
-
-static double sizeOf(KernelOp kernel, ValueRange extents) {
-  double count = 1;
-  for (Value extent : extents)
-    count *= guessSize(kernel, extent);
-  return count;
 }
 
 /// Do many elements share each of its values?
 bool InvariantStores::isShared(const Invariant &invariant) {
-  return sizeOf(kernel, compute.getExtents()) >= leastShare * sizeOf(kernel, invariant.extents);
+  return invariant.users >= leastShare * sizeOf(kernel, invariant.extents);
 }
 
 /// Finds what is stored of the values in `block`: from it something is computed at once that is
@@ -167,19 +200,54 @@ void InvariantStores::collect(Block *block, ReduceOp around) {
     };
     if (llvm::none_of(op.getUsers(), isOverMore))
       continue;
-    size_t same = 0;
-    for (; same < found.size(); ++same) {
-      ScalarEquality equality;
-      if (!haveSameOuter(found[same], *invariant))
-        continue;
-      equality.identify(found[same].over.back(), invariant->over.back());
-      if (equality.equal(found[same].value, invariant->value))
-        break;
+    add(std::move(*invariant));
+  }
+}
+
+/// Notes `invariant`, or that it is equal to one that was found before.
+void InvariantStores::add(Invariant &&invariant) {
+  for (size_t same = 0; same < found.size(); ++same) {
+    ScalarEquality equality;
+    if (!haveSameOuter(found[same], invariant))
+      continue;
+    equality.identify(found[same].over.back(), invariant.over.back());
+    if (equality.equal(found[same].value, invariant.value)) {
+      copies.emplace_back(std::move(invariant), same);
+      return;
     }
-    if (same < found.size())
-      copies.emplace_back(std::move(*invariant), same);
-    else
-      found.push_back(std::move(*invariant));
+  }
+  found.push_back(std::move(invariant));
+}
+
+/// Finds values in the operands of `product` that lack an index of the operand: something over more
+/// indices is computed from them inside the operand.
+void InvariantStores::collectOperands(ReduceOp product) {
+  for (Value operand : product.getYield().getValues()[0].getDefiningOp()->getOperands()) {
+    std::optional<SmallVector<Operation *>> slice = getElementwise(compute, operand);
+    if (!slice)
+      continue;
+    const size_t numIndices = getIterationIndices(operand).size();
+    double elements = guessSize(kernel, wholeExtent(product, 0, compute));
+    for (BlockArgument index : getIterationIndices(operand))
+      if (index.getOwner() == compute.getBlock())
+        elements *= guessSize(kernel, compute.getExtents()[index.getArgNumber()]);
+    auto isOverFewer = [&](Operation *op) {
+      return op->getNumResults() == 1 && getIterationIndices(op->getResult(0)).size() < numIndices;
+    };
+    for (Operation &op : *product.getBlock()) {
+      if (!llvm::is_contained(*slice, &op) || !isOverFewer(&op))
+        continue;
+      std::optional<Invariant> invariant = read(op.getResult(0), product);
+      if (!invariant)
+        continue;
+      invariant->users = elements;
+      auto isInside = [&](Operation *user) {
+        return llvm::is_contained(*slice, user) && !isOverFewer(user);
+      };
+      if (invariant->instructions >= leastInstructions && isShared(*invariant) &&
+          llvm::any_of(op.getUsers(), isInside))
+        add(std::move(*invariant));
+    }
   }
 }
 
@@ -217,6 +285,19 @@ bool InvariantStores::pays(ArrayRef<Invariant *> together) {
   double saved = computed - cost::longFunction * functions * shared;
   double cost = 2 * cost::byte * bytes * shared + cost::sharedByte * bytes * all + cost::launch;
   return computed > cost::byte * bytesOfElement() * all && saved > cost;
+}
+
+/// As pays(), where threads compute each value for some elements of an operand's tile.
+bool InvariantStores::paysInOperands(ArrayRef<Invariant *> together) {
+  double saved = 0, bytes = 0, shared = sizeOf(kernel, together.front()->extents), users = 0;
+  for (Invariant *invariant : together) {
+    saved += cost::instruction * invariant->instructions *
+             (invariant->users / elementsOfThread - shared);
+    bytes += invariant->value.getType().getIntOrFloatBitWidth() / 8.0;
+    users = std::max(users, invariant->users);
+  }
+  return saved > 2 * cost::byte * bytes * shared +
+                     cost::sharedByte * bytes * users / rowsOfTileAtLeast + cost::launch;
 }
 
 void InvariantStores::store(ArrayRef<Invariant *> together) {
@@ -261,16 +342,24 @@ void InvariantStores::store(ArrayRef<Invariant *> together) {
 unsigned InvariantStores::run() {
   if (compute.getNumIndices() < 2)
     return 0;
-  // What products are multiplied by is stored as they read it (tk-materialize-operands).
+  // Whole operands of products are stored as products read them (tk-materialize-operands).
   WalkResult products = compute.walk([](ReduceOp reduce) {
     return isContraction(reduce) ? WalkResult::interrupt() : WalkResult::advance();
   });
-  if (products.wasInterrupted())
+  inOperands = products.wasInterrupted();
+  if (inOperands && !computesPlainProducts(compute))
     return 0;
-  collect(compute.getBlock(), nullptr);
-  for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>())
-    if (reduce.getNumIndices() == 1)
+  if (!inOperands)
+    collect(compute.getBlock(), nullptr);
+  for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>()) {
+    if (reduce.getNumIndices() != 1)
+      continue;
+    if (!inOperands)
       collect(reduce.getBlock(), reduce);
+    else if (isMatrixProduct(reduce) && reduce.getNumAccumulators() == 1 &&
+             wholeExtent(reduce, 0, compute))
+      collectOperands(reduce);
+  }
   SmallVector<SmallVector<Invariant *>> groups;
   for (Invariant &invariant : found) {
     auto group = llvm::find_if(groups, [&](ArrayRef<Invariant *> other) {
@@ -283,7 +372,7 @@ unsigned InvariantStores::run() {
   }
   unsigned stored = 0;
   for (ArrayRef<Invariant *> group : groups)
-    if (pays(group)) {
+    if (inOperands ? paysInOperands(group) : pays(group)) {
       note(compute, passName, Verdict::Derived,
            "a value that " + describe(compute) +
                " computes for many elements alike is stored by a statement of its own");
