@@ -7,6 +7,8 @@
 // 1. The pass finds the reads (`tkgpu.local_load`) that the left operands are computed from, with
 //    the waits and releases of their stages. Nothing else may read these stages. Elements narrower
 //    than a register are declined, because a loop would carry them unpacked.
+//    A vector of few elements that an operand is computed from, such as the decay of each key,
+//    comes straight from global memory (`tkgpu.load`). Its load moves too.
 // 2. Right after an iteration has issued its products, it reads the tiles of the next iteration, at
 //    the position to which the circular buffer advances. The loop carries the tiles. The operand is
 //    computed after the wait, because a product in flight reads the registers that the result goes
@@ -32,6 +34,7 @@
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/rows/CarryLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,15 +67,17 @@ private:
   using Operations = llvm::SetVector<Operation *>;
   bool collect(ValueRange roots, Operations &ops);
   bool collectStages();
+  void collectVectors(const Operations &computed);
   SmallVector<Value> load(IRMapping mapping);
   SmallVector<Value> iterate(IRMapping &mapping, ValueRange loaded, bool hasNext);
 
   scf::ForOp loop;
   OpBuilder builder;
-  WarpgroupDotOp last;                ///< of the products
-  llvm::SetVector<LocalLoadOp> loads; ///< of what the operands are computed from
-  Operations moved;                   ///< the loads, with what happens at their stages, in order
-  Operations advances;                ///< what the next positions in the rings are computed by
+  WarpgroupDotOp last; ///< of the products
+  Operations loads;    ///< of what the operands are computed from
+  Operations moved;    ///< the loads, with what happens at their stages, in order
+  Operations places;   ///< what vectors' addresses are computed by
+  Operations advances; ///< what the next positions in the rings are computed by
 };
 
 } // namespace
@@ -106,7 +111,8 @@ bool OperandOverlap::collect(ValueRange roots, Operations &ops) {
 /// those stages.
 bool OperandOverlap::collectStages() {
   llvm::SmallPtrSet<Value, 2> slots;
-  for (LocalLoadOp load : loads) {
+  for (Operation *op : loads) {
+    auto load = cast<LocalLoadOp>(op);
     if (load.getSource().getType().getElementType().getIntOrFloatBitWidth() < registerBits)
       return false;
     auto stage = load.getSource().getDefiningOp<StageOp>();
@@ -137,6 +143,35 @@ bool OperandOverlap::collectStages() {
   });
 }
 
+/// Is `vector` repeated for each row of an operand, so that it runs along the sum?
+static bool runsAlongSum(Value vector) {
+  return llvm::all_of(vector.getUsers(), [](Operation *user) {
+    if (auto broadcast = dyn_cast<BroadcastOp>(user))
+      return broadcast.getDims() == ArrayRef<int64_t>{1};
+    return user->getNumResults() == 1 && user->getNumRegions() == 0 &&
+           runsAlongSum(user->getResult(0));
+  });
+}
+
+/// Adds loads of vectors from global memory that another iteration has others of.
+void OperandOverlap::collectVectors(const Operations &computed) {
+  int64_t registers = mostOfVectors;
+  for (Operation *op : computed) {
+    auto load = dyn_cast<gpu::LoadOp>(op);
+    auto tile = load ? dyn_cast<RankedTensorType>(load.getType()) : RankedTensorType();
+    if (!tile || tile.getRank() != 1 || tile.getElementTypeBitWidth() < registerBits ||
+        registersOf(load) > registers || !runsAlongSum(load.getResult()))
+      continue;
+    Operations own;
+    if (!collect(load->getOperands(), own) || llvm::any_of(own, llvm::IsaPred<gpu::LoadOp>))
+      continue;
+    registers -= registersOf(load);
+    places.insert_range(own);
+    loads.insert(load);
+    moved.insert(load);
+  }
+}
+
 bool OperandOverlap::analyse() {
   SmallVector<Value> operands;
   for (auto dot : loop.getBody()->getOps<WarpgroupDotOp>()) {
@@ -151,22 +186,29 @@ bool OperandOverlap::analyse() {
   for (Operation *op : computed)
     if (auto load = dyn_cast<LocalLoadOp>(op))
       loads.insert(load);
-  if (loads.empty() || !collectStages())
+  if (loads.empty() || !collectStages()) {
+    loads.clear();
+    moved.clear();
+  }
+  collectVectors(computed);
+  if (loads.empty())
     return false;
   // The position of the next iteration.
   SmallVector<Value> next;
   for (auto [argument, value] : llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))
     if (llvm::any_of(argument.getUsers(), [&](Operation *user) { return moved.contains(user); }))
       next.push_back(value);
-  return collect(next, advances) && llvm::none_of(advances, llvm::IsaPred<LocalLoadOp>);
+  return collect(next, advances) &&
+         llvm::none_of(advances, llvm::IsaPred<LocalLoadOp, gpu::LoadOp>);
 }
 
 /// The tiles of the iteration whose arguments `mapping` takes the loop's to.
 SmallVector<Value> OperandOverlap::load(IRMapping mapping) {
-  for (Operation *op : moved)
-    builder.clone(*op, mapping);
+  for (Operation &op : *loop.getBody())
+    if (moved.contains(&op) || places.contains(&op))
+      builder.clone(op, mapping);
   return llvm::map_to_vector(
-      loads, [&](LocalLoadOp load) -> Value { return mapping.lookup(load.getResult()); });
+      loads, [&](Operation *load) -> Value { return mapping.lookup(load->getResult(0)); });
 }
 
 /// An iteration with tiles that have been loaded; the tiles of the next one, if there is one.

@@ -202,6 +202,12 @@ static bool isMultiple(Value value, int64_t size) {
   if (std::optional<int64_t> known = getConstantIndex(value))
     return *known % size == 0;
   Operation *op = value.getDefiningOp();
+  // The end of a range is the last index and 1.
+  if (auto end = dyn_cast_or_null<arith::AddIOp>(op))
+    if (auto last = end.getLhs().getDefiningOp<arith::SubIOp>())
+      if (std::optional<int64_t> less = getConstantIndex(last.getRhs());
+          less && less == getConstantIndex(end.getRhs()))
+        return isMultiple(last.getLhs(), size);
   if (isa_and_nonnull<arith::MulIOp>(op))
     return isMultiple(op->getOperand(0), size) || isMultiple(op->getOperand(1), size);
   return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op) &&
@@ -260,11 +266,10 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     Value begin = boundOfRows(reduction, lowerBound, from, /*wantMax=*/false, size);
     return loop(reduction, position, begin, end, carried);
   }
+  const bool isProducts =
+      llvm::all_of(reduction.accumulators, [](const Accumulator &acc) { return acc.isDot; });
   // Products are masked by the loads of their operands, at no cost.
-  bool masksCost =
-      !upper.axes.empty() ||
-      (op.isOnline() &&
-       !llvm::all_of(reduction.accumulators, [](const Accumulator &acc) { return acc.isDot; }));
+  bool masksCost = !upper.axes.empty() || (op.isOnline() && !isProducts);
   if (lower.axes.empty() && masksCost) {
     OpBuilder &b = at(depth);
     Value full = scalarBound(upperBound, upper, false);
@@ -283,8 +288,16 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     axes[id].upper = bound;
     from = middle;
   }
-  bool isWhole = isMultiple(from, size) && getSizeFact(kernel, upperBound).divisor % size == 0;
-  axes[id].limit = isWhole && upper.axes.empty() ? Value() : to;
+  const bool isWhole =
+      isMultiple(from, size) &&
+      (getSizeFact(kernel, upperBound).divisor % size == 0 || isMultiple(to, size));
+  axes[id].limit = isWhole && (upper.axes.empty() || isProducts) ? Value() : to;
+  // Operands of products are masked behind their loads, which may bring elements that no term has.
+  if (isWhole && isProducts && !upper.axes.empty() && lower.axes.empty()) {
+    axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
+    axes[id].coversTiles = axes[id].coveringExtent && getConstantIndex(lowerBound) == 0 &&
+                           getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
+  }
   if (!lower.axes.empty() && upper.axes.empty()) {
     // The tiles up to the greatest lower bound.
     OpBuilder &b = at(depth);

@@ -55,6 +55,8 @@ namespace tk::limits::overlap_operands {
 
 /// Of a register of a thread.
 inline constexpr unsigned registerBits = 32;
+/// Registers of vectors from global memory that a thread carries to the next iteration at most.
+inline constexpr int64_t mostOfVectors = 32;
 
 } // namespace tk::limits::overlap_operands
 
