@@ -41,9 +41,6 @@ TK_DEVICE float sqrt(float x) {
 
 template <class T> TK_DEVICE T abs_integer(T x) { return x < 0 ? (T)-x : x; }
 
-// powf is within 4 ulp only.
-TK_DEVICE float pow(float x, float y) { return (float)::pow((double)x, (double)y); }
-TK_DEVICE double pow(double x, double y) { return ::pow(x, y); }
 template <class T> TK_DEVICE T pow_integer(T x, i64 n) {
   const bool inverse = n < 0;
   T result = 1;
@@ -62,6 +59,80 @@ TK_DEVICE double multiply(double a, double b) { return ::__dmul_rn(a, b); }
 template <class T> TK_DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
 TK_DEVICE float multiply_add(float a, float b, float c) { return ::fmaf(a, b, c); }
 TK_DEVICE double multiply_add(double a, double b, double c) { return ::fma(a, b, c); }
+
+// The logarithm to base 2 of a positive finite number, as a sum of two numbers: within 2^-38 of it.
+//   1. x is 2^e m with m from 2/3 to 4/3. With r = (m - 1) / (m + 1), log(m) is 2 atanh(r).
+//   2. atanh(r) is r (1 + r^2 / 3 + r^4 p(r^2)). Only p has the precision of one number.
+struct PairOfLog2 {
+  float high, low;
+  TK_DEVICE explicit PairOfLog2(float x) {
+    const bool is_small = x < 0x1p-126f;
+    const u32 bits = as_bits(is_small ? x * 0x1p24f : x);
+    const u32 shift = (bits - 0x3f2aaaabu) & 0xff800000u;
+    const float e = ::fmaf((float)(int)shift, 0x1p-23f, is_small ? -24.0f : 0.0f);
+    const float f = as_float(bits - shift) - 1.0f;
+    const float sum = f + 2.0f, sum_low = f - (sum - 2.0f), inverse = reciprocal_approx(sum);
+    const float r = multiply(f, inverse);
+    const float r_low = inverse * ::fmaf(-r, sum_low, ::fmaf(-r, sum, f));
+    const float u = multiply(r, r), u_low = ::fmaf(r + r, r_low, ::fmaf(r, r, -u));
+    float p = ::fmaf(1.0f / 13, u, 1.0f / 11);
+    p = ::fmaf(p, u, 1.0f / 9);
+    p = ::fmaf(p, u, 1.0f / 7);
+    p = ::fmaf(p, u, 1.0f / 5);
+    const float third = 0x1.555556p-2f, third_low = -0x1.555556p-27f;
+    const float w = multiply(u, third), tail = multiply(multiply(u, u), p);
+    const float w_low = ::fmaf(u_low, third, ::fmaf(u, third_low, ::fmaf(u, third, -w)));
+    const float a = w + tail, a_low = ((w - a) + tail) + w_low;
+    const float ra = multiply(r, a);
+    const float ra_low = ::fmaf(r_low, a, ::fmaf(r, a_low, ::fmaf(r, a, -ra)));
+    const float t = r + ra, t_low = ((r - t) + ra) + (ra_low + r_low);
+    const float base = 0x1.715476p+1f, base_low = 0x1.4ae0cp-25f; // 2 / log(2)
+    const float log = multiply(t, base);
+    const float log_low = ::fmaf(t_low, base, ::fmaf(t, base_low, ::fmaf(t, base, -log)));
+    high = e + log;
+    low = ((e - high) + log) + log_low;
+  }
+};
+// 2^g for |g| up to 1/2, within 1 ulp.
+TK_DEVICE float exp2_of_half(float g) {
+  float p = ::fmaf(0x1.ffcbfcp-17f, g, 0x1.430912p-13f);
+  p = ::fmaf(p, g, 0x1.5d87fep-10f);
+  p = ::fmaf(p, g, 0x1.3b2ab6p-7f);
+  p = ::fmaf(p, g, 0x1.c6b08ep-5f);
+  p = ::fmaf(p, g, 0x1.ebfbep-3f);
+  p = ::fmaf(p, g, 0x1.62e43p-1f);
+  return ::fmaf(p, g, 1.0f);
+}
+// x^y within 1 ulp, with the results of C's pow for zeros, infinities, NaN and negative x. The
+// library's powf is within 4 ulp only.
+TK_DEVICE float pow(float x, float y) {
+  const float size = ::fabsf(x);
+  const PairOfLog2 log(size);
+  const float product = multiply(y, log.high);
+  // Beyond these bounds the result is 0 or infinite.
+  const float most = ::fminf(::fmaxf(product, -160.0f), 160.0f), whole = ::rintf(most);
+  const float rest = most == product ? ::fmaf(y, log.low, ::fmaf(y, log.high, -product)) : 0.0f;
+  const int n = (int)whole, half = n >> 1;
+  const float first = as_float((u32)(half + 127) << 23),
+              second = as_float((u32)(n - half + 127) << 23);
+  float result = exp2_of_half((most - whole) + rest) * first * second;
+  const bool is_up = y > 0.0f;
+  if (size == 0.0f || size == infinity()) // no logarithm
+    result = (size == 0.0f) == is_up ? 0.0f : infinity();
+  const float half_y = y * 0.5f;
+  const bool is_integer = ::truncf(y) == y, is_odd = is_integer && ::truncf(half_y) != half_y;
+  const bool is_negative = as_bits(x) >> 31;
+  if (is_negative && is_odd)
+    result = -result;
+  if (is_negative && !is_integer && size != 0.0f && size != infinity())
+    result = as_float(0x7fc00000);
+  if (x != x || y != y)
+    result = x + y;
+  if (size == 1.0f && ::fabsf(y) == infinity())
+    result = 1.0f;
+  return y == 0.0f || x == 1.0f ? 1.0f : result;
+}
+TK_DEVICE double pow(double x, double y) { return ::pow(x, y); }
 template <class T> TK_DEVICE T mod(T x, T y) { return x % y; }
 TK_DEVICE float mod(float x, float y) { return ::fmodf(x, y); }
 TK_DEVICE double mod(double x, double y) { return ::fmod(x, y); }

@@ -87,13 +87,17 @@ TK_DEVICE void find_first(I (&places)[n], const T (&values)[n], const T (&own)[n
     if (first >= n)
       continue;
     I place = (I)(~0ull >> (65 - 8 * sizeof(I)));
+    // Where an extremum is no NaN, no value is. Without a branch for each value.
     const bool is_nan = all[first] != all[first];
     if (is_nan || own[first] == all[first]) { // few threads
       TK_UNROLL
       for (int k = 0; k < members; ++k) {
         const int r = first | spread_over(mask, k);
-        if (r < n && (is_nan ? values[r] != values[r] : values[r] == all[first]))
-          place = Minimum::apply(place, places[r]);
+        if (r < n) {
+          const bool is_here = (values[r] == all[first]) | (values[r] != values[r]);
+          const I lesser = Minimum::apply(place, places[r]);
+          place = is_here ? lesser : place;
+        }
       }
     }
     places[first] = place;

@@ -1,4 +1,4 @@
-// Quotients and roots of the device headers, which have no branch, against the host's: bit for bit.
+// Quotients, roots and powers of the device headers, which have no branch, against the host's.
 #include "KernelHarness.h"
 
 #include <cmath>
@@ -146,6 +146,33 @@ TEST_CASE("reciprocals and roots without a branch are those of IEEE 754", "[emu]
     const float x = operands.x[i];
     if (!(isSame(inverses[i], 1.0f / x) && isSame(roots[i], std::sqrt(x))) && wrong++ < 10)
       FAIL_CHECK("of " << x << ": " << inverses[i] << ", " << roots[i]);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("powers without a branch are those of f64 within 1 ulp", "[emu]") {
+  Operands operands;
+  std::vector<float> values = ladder();
+  for (float value : {1.0f, -1.0f, 0.5f, 2.0f, 3.0f, -3.0f, 0.99f, 8388607.0f, 16777216.0f})
+    values.push_back(value);
+  for (float x : values)
+    for (float y : values)
+      operands.add(x, y);
+  // Results of every size, of numbers near 1 as well.
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> result(-152, 130), base(-149, 128);
+  for (int i = 0; i < 200000; ++i) {
+    const auto x = static_cast<float>(std::exp2(base(random) * (i % 2 ? 1 : 1e-4)));
+    operands.add(x, static_cast<float>(result(random) / std::log2(static_cast<double>(x))));
+  }
+  const std::vector<float> z = compute("tk::pow(v, w)", operands);
+  size_t wrong = 0;
+  for (size_t i = 0; i < operands.x.size(); ++i) {
+    const double exact = std::pow(double(operands.x[i]), double(operands.y[i]));
+    const auto want = static_cast<float>(exact);
+    const int64_t apart = std::abs(int64_t(bitsOf(z[i])) - int64_t(bitsOf(want)));
+    if (!isSame(z[i], want) && apart > 1 && wrong++ < 10)
+      FAIL_CHECK(operands.x[i] << " ^ " << operands.y[i] << " is " << z[i] << ", not " << want);
   }
   CHECK(wrong == 0);
 }
