@@ -231,6 +231,8 @@ static constexpr PatternInfo limitPatterns[] = {
     {.name = "consumers", .summary = "Limit the registers of consumer warps to those in use."},
     {.name = "blocks", .summary = "Ask for thread blocks that hide the latency of memory."},
     {.name = "products", .summary = "Ask for two blocks whose threads convert operands in turn."},
+    {.name = "elements",
+     .summary = "Leave registers for loads beside arithmetic that does not need them."},
 };
 
 ArrayRef<PatternInfo> patternsOf(StringRef pass) {

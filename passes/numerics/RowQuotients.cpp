@@ -8,7 +8,10 @@
 //      is a number from 2^-125 to 2^125 wherever it is neither infinite nor NaN. Of an infinite one
 //      it is 0, which gives what the quotient is.
 //   2. That follows from constants: those that a maximum is taken with are limits from below, and
-//      quotients of any number by a large one are limited from above.
+//      quotients of any number by a large one are limited from above. The sum or difference of a
+//      constant and any number (1 - rate) is 0 or not much smaller than the constant; of 0 the
+//      reciprocal is infinite, which gives what the quotient is. Above 2^127 its reciprocal is
+//      subnormal, and the product has an error of 3 ulp.
 //   3. Roundings to 8 bits saturate in every program of blocks: limits before them at the type's
 //      largest numbers are left out. A type with infinities keeps them: a constant one would be
 //      folded to itself.
@@ -80,9 +83,26 @@ static Bounds boundsOf(Value value) {
   return isArithmetic ? boundsOfArithmetic(op) : Bounds();
 }
 
-static bool hasNormalReciprocal(Value value) {
+/// Is `value` 0 or at least `leastDivisor` in size, being the distance of two numbers one of which
+/// is a constant? Numbers that are close have the same last places, in which they differ; others
+/// are far apart.
+static bool isDistanceFromConstant(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op) || !value.getType().isF32())
+    return false;
+  return llvm::any_of(op->getOperands(), [](Value operand) {
+    FloatAttr constant;
+    if (!matchPattern(operand, m_Constant(&constant)) || !constant.getValue().isFinite())
+      return false;
+    const double size = std::abs(constant.getValueAsDouble());
+    return size >= leastDivisor * 0x1p25 && size <= 1 / leastDivisor;
+  });
+}
+
+static bool hasReciprocal(Value value) {
   Bounds bounds = boundsOf(value);
-  return bounds.low >= leastDivisor && bounds.high <= 1 / leastDivisor;
+  return (bounds.low >= leastDivisor && bounds.high <= 1 / leastDivisor) ||
+         isDistanceFromConstant(value);
 }
 
 /// Has `quotient` the divisor of others, since its dividend alone varies with an index of
@@ -97,7 +117,8 @@ static bool sharesDivisor(arith::DivFOp quotient, ComputeOp compute) {
 static Value createReciprocal(ComputeOp compute, Value divisor, Location loc) {
   OpBuilder builder = OpBuilder::atBlockBegin(compute.getBlock());
   if (compute->isProperAncestor(divisor.getParentRegion()->getParentOp()) ||
-      divisor.getParentBlock() == compute.getBlock())
+      divisor.getParentBlock() == compute.getBlock() ||
+      divisor.getParentBlock() == compute->getBlock()) // the launch computes it once
     builder.setInsertionPointAfterValue(divisor);
   Value one = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1.0f));
   return arith::DivFOp::create(builder, loc, one, divisor);
@@ -108,7 +129,7 @@ void tk::shareReciprocals(ComputeOp compute) {
   compute.getBody().walk([&](Operation *op) {
     auto quotient = dyn_cast<arith::DivFOp>(op);
     if (quotient && gpu::hasMode(quotient, gpu::MathMode::Approx) &&
-        hasNormalReciprocal(quotient.getRhs()) && sharesDivisor(quotient, compute))
+        hasReciprocal(quotient.getRhs()) && sharesDivisor(quotient, compute))
       quotients.push_back(quotient);
     auto rounding = dyn_cast<arith::TruncFOp>(op);
     if (rounding && rounding.getType().getIntOrFloatBitWidth() == 8 &&

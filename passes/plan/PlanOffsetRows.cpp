@@ -101,8 +101,7 @@ bool Planner::planOffsetRows() {
                                      : std::clamp(warps * 32 / rows, leastAlone, mostAlone);
     set(cast<ReduceOp>(op).getIndex(0), std::min(terms, hasColumns ? typical : terms));
   }
-  perThread = std::max<int64_t>(rows * columns * std::min(elementsOfThread / width, mostTerms) /
-                                    (warps * 32),
-                                1);
+  perThread = std::max<int64_t>(
+      rows * columns * std::min(elementsOfThread / width, mostTerms) / (warps * 32), 1);
   return true;
 }
