@@ -5,11 +5,12 @@
 // neighbours in memory, which belong to one head. If the value is a long function, a compute op
 // stores it once.
 //
-// 1. The pattern matches values of a compute op, and of reductions in it over one whole range. A
-//    value is computed element by element with at least one long function. It varies along the
-//    contiguous index of memory, many elements share it, and another value that they do not share
-//    is computed from it.
-// 2. Equal values in a reduction and in the compute op around it are one value.
+// 1. The pattern matches values of a compute op, and of reductions and scans in it over one whole
+//    range. A value is computed element by element with at least one long function. It varies along
+//    the contiguous index of memory, many elements share it, and another value that they do not
+//    share is computed from it.
+// 2. Equal values in a reduction or scan and in the compute op around it are one value. A value
+//    that an earlier compute op stores is read from there.
 // 3. The value is stored if the computation takes longer than the memory accesses, and if the saved
 //    time is longer than that of storing and reading the value. Values over the same indices share
 //    a compute op.
@@ -19,21 +20,10 @@
 //   %c = tk.compute ["t", "d"] {cos(p[t] * exp(d))}
 //   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * c[t, d]}
 //
-// An operand of a matrix product may be computed from a value that lacks the operand's own row
-// index, such as the decay of a key. Each thread that holds elements of the operand's tile computes
-// that value for its columns again.
-//
-// 4. Values over the sum's index and fewer indices than the operand are matched in compute ops
-//    whose reductions are plain matrix products. The instructions of such a value count, also those
-//    of short functions.
-//
-//   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (exp(a[h, j]) * b[j, n])}}
-//     =>
-//   %c = tk.compute ["h", "j"] {exp(a[h, j])}
-//   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (c[h, j] * b[j, n])}}
+// Values in operands of matrix products are found by OperandInvariants.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/machine/limits/Operands.h"
+#include "passes/tensor/operands/InvariantStores.h"
 #include "passes/tensor/operands/MaterializeOperands.h"
 
 #include "passes/analysis/BoundsApart.h"
@@ -45,6 +35,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/OperationCost.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -57,53 +48,10 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
 using namespace limits::store_invariants;
 
-/// Elements of a row of an operand's tile that one thread computes one such value for.
-static constexpr double elementsOfThread = 4;
-/// Instructions of a value that is worth a compute op of its own: a load takes one or two.
-static constexpr double leastInstructions = 8;
-/// Rows of a tile of a product, at least: a stored value is read once for all of them.
-static constexpr double rowsOfTileAtLeast = 64;
-
-/// Is `op` a function that takes a thread tens of instructions?
-static bool isLong(Operation *op) { return isLongFunction(op) || isa<math::PowFOp>(op); }
-
-namespace {
-
-/// A value that is over some indices of its statement.
-struct Invariant {
-  Value value;
-  SmallVector<BlockArgument> over; ///< of the statement in their order, or a reduction's last
-  SmallVector<Value> extents;
-  SmallVector<std::string> names;
-  unsigned functions = 0;
-  double instructions = 0;
-  double users = 0; ///< elements that are computed from it
-};
-
-class InvariantStores {
-public:
-  InvariantStores(KernelOp kernel, ComputeOp compute) : kernel(kernel), compute(compute) {}
-  unsigned run();
-
-private:
-  std::optional<Invariant> read(Value value, ReduceOp around);
-  void collect(Block *block, ReduceOp around);
-  void collectOperands(ReduceOp product);
-  void add(Invariant &&invariant);
-  bool pays(ArrayRef<Invariant *> together);
-  bool paysInOperands(ArrayRef<Invariant *> together);
-  bool isShared(const Invariant &invariant);
-  double bytesOfElement();
-  void store(ArrayRef<Invariant *> together);
-
-  KernelOp kernel;
-  ComputeOp compute;
-  bool inOperands = false; ///< values in operands of matrix products are looked for
-  SmallVector<Invariant> found;
-  SmallVector<std::pair<Invariant, size_t>> copies; ///< with the number of what they are equal to
-};
-
-} // namespace
+/// How many functions that take a thread tens of instructions are in `op`?
+static double functionsOf(Operation *op) {
+  return isa<math::PowFOp>(op) ? longFunctionsOfPower : isLongFunction(op) ? 1.0 : 0.0;
+}
 
 /// Are both lists of one length, and all but their last entries the same?
 static bool haveSameOuter(const Invariant &a, const Invariant &b) {
@@ -111,9 +59,7 @@ static bool haveSameOuter(const Invariant &a, const Invariant &b) {
          ArrayRef(a.over).drop_back() == ArrayRef(b.over).drop_back();
 }
 
-/// The operations inside `compute` that `value` is computed by, if nothing is reduced or scanned
-/// among them.
-static std::optional<SmallVector<Operation *>> getElementwise(ComputeOp compute, Value value) {
+std::optional<SmallVector<Operation *>> tk::getElementwise(ComputeOp compute, Value value) {
   llvm::SetVector<Operation *> slice;
   SmallVector<Value> work = {value};
   while (!work.empty()) {
@@ -127,15 +73,34 @@ static std::optional<SmallVector<Operation *>> getElementwise(ComputeOp compute,
   return slice.takeVector();
 }
 
-static double sizeOf(KernelOp kernel, ValueRange extents) {
+double InvariantStores::sizeOf(ValueRange extents) {
   double count = 1;
   for (Value extent : extents)
     count *= guessSize(kernel, extent);
   return count;
 }
 
-/// `value` if it is over some, but not all, of the indices that `around`, or the statement, has.
-std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
+AlongIndex InvariantStores::ofStatement() {
+  const unsigned last = compute.getNumIndices() - 1;
+  return {cast<BlockArgument>(compute.getIndex(last)), compute.getExtents()[last],
+          cast<StringAttr>(compute.getIndexNames()[last]).str(), /*isOfStatement=*/true};
+}
+
+AlongIndex InvariantStores::ofReduction(ReduceOp reduce) {
+  return {cast<BlockArgument>(reduce.getIndex(0)), wholeExtent(reduce, 0, compute),
+          cast<StringAttr>(reduce.getIndexNames()[0]).str()};
+}
+
+AlongIndex InvariantStores::ofScan(ScanOp scan) {
+  Value upper = scan.getUpper();
+  const bool isWhole =
+      isConstantIntValue(scan.getLower(), 0) && llvm::is_contained(compute.getExtents(), upper);
+  return {scan.getBlock()->getArgument(0), isWhole ? upper : Value(), scan.getIndexName().str()};
+}
+
+/// `value` if it is over some, but not all, of the indices that the statement has, and over
+/// `along`.
+std::optional<Invariant> InvariantStores::read(Value value, const AlongIndex &along) {
   if (!isa<FloatType>(value.getType()))
     return std::nullopt;
   std::optional<SmallVector<Operation *>> slice = getElementwise(compute, value);
@@ -143,10 +108,11 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
     return std::nullopt;
   Invariant result;
   result.value = value;
-  result.functions = llvm::count_if(*slice, isLong);
-  for (Operation *op : *slice)
+  for (Operation *op : *slice) {
+    result.functions += functionsOf(op);
     if (isa<math::MathDialect, arith::ArithDialect>(op->getDialect()))
       result.instructions += elementCost(op).instructions;
+  }
   if (!inOperands && result.functions == 0)
     return std::nullopt;
   SmallVector<BlockArgument> indices = getIterationIndices(value);
@@ -156,14 +122,13 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
       result.extents.push_back(compute.getExtents()[p]);
       result.names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).str());
     }
-  Value along = around ? around.getIndex(0) : compute.getIndex(compute.getNumIndices() - 1);
-  if (around && llvm::is_contained(indices, along)) {
-    result.over.push_back(cast<BlockArgument>(along));
-    result.extents.push_back(wholeExtent(around, 0, compute));
-    result.names.push_back(cast<StringAttr>(around.getIndexNames()[0]).str());
+  if (!along.isOfStatement && llvm::is_contained(indices, along.index)) {
+    result.over.push_back(along.index);
+    result.extents.push_back(along.extent);
+    result.names.push_back(along.name);
   }
   // What is not over the last index threads compute once for many elements.
-  if (result.over.empty() || result.over.back() != along || !result.extents.back() ||
+  if (result.over.empty() || result.over.back() != along.index || !result.extents.back() ||
       result.over.size() != indices.size())
     return std::nullopt;
   SmallVector<Value> others;
@@ -174,28 +139,28 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
   if (!llvm::all_of(*slice,
                     [&](Operation *op) { return isInBoundsApart(op, onOthers, result.extents); }))
     return std::nullopt;
-  result.users = sizeOf(kernel, compute.getExtents());
+  result.users = sizeOf(compute.getExtents());
   return result;
 }
 
 /// Do many elements share each of its values?
 bool InvariantStores::isShared(const Invariant &invariant) {
-  return invariant.users >= leastShare * sizeOf(kernel, invariant.extents);
+  return invariant.users >= leastShare * sizeOf(invariant.extents);
 }
 
 /// Finds what is stored of the values in `block`: from it something is computed at once that is
 /// not shared by many.
-void InvariantStores::collect(Block *block, ReduceOp around) {
+void InvariantStores::collect(Block *block, const AlongIndex &along) {
   for (Operation &op : *block) {
     if (op.getNumResults() != 1 || op.getNumRegions() > 0)
       continue;
-    std::optional<Invariant> invariant = read(op.getResult(0), around);
+    std::optional<Invariant> invariant = read(op.getResult(0), along);
     if (!invariant || !isShared(*invariant))
       continue;
     auto isOverMore = [&](Operation *user) {
       if (user->getNumResults() != 1 || user->getNumRegions() > 0)
         return true;
-      std::optional<Invariant> next = read(user->getResult(0), around);
+      std::optional<Invariant> next = read(user->getResult(0), along);
       return !next || !isShared(*next);
     };
     if (llvm::none_of(op.getUsers(), isOverMore))
@@ -219,38 +184,6 @@ void InvariantStores::add(Invariant &&invariant) {
   found.push_back(std::move(invariant));
 }
 
-/// Finds values in the operands of `product` that lack an index of the operand: something over more
-/// indices is computed from them inside the operand.
-void InvariantStores::collectOperands(ReduceOp product) {
-  for (Value operand : product.getYield().getValues()[0].getDefiningOp()->getOperands()) {
-    std::optional<SmallVector<Operation *>> slice = getElementwise(compute, operand);
-    if (!slice)
-      continue;
-    const size_t numIndices = getIterationIndices(operand).size();
-    double elements = guessSize(kernel, wholeExtent(product, 0, compute));
-    for (BlockArgument index : getIterationIndices(operand))
-      if (index.getOwner() == compute.getBlock())
-        elements *= guessSize(kernel, compute.getExtents()[index.getArgNumber()]);
-    auto isOverFewer = [&](Operation *op) {
-      return op->getNumResults() == 1 && getIterationIndices(op->getResult(0)).size() < numIndices;
-    };
-    for (Operation &op : *product.getBlock()) {
-      if (!llvm::is_contained(*slice, &op) || !isOverFewer(&op))
-        continue;
-      std::optional<Invariant> invariant = read(op.getResult(0), product);
-      if (!invariant)
-        continue;
-      invariant->users = elements;
-      auto isInside = [&](Operation *user) {
-        return llvm::is_contained(*slice, user) && !isOverFewer(user);
-      };
-      if (invariant->instructions >= leastInstructions && isShared(*invariant) &&
-          llvm::any_of(op.getUsers(), isInside))
-        add(std::move(*invariant));
-    }
-  }
-}
-
 /// What memory moves for each element: results and what is loaded along the last index and one
 /// that is not of the invariants.
 double InvariantStores::bytesOfElement() {
@@ -272,32 +205,19 @@ double InvariantStores::bytesOfElement() {
 }
 
 bool InvariantStores::pays(ArrayRef<Invariant *> together) {
-  double functions = 0, bytes = 0, shared = sizeOf(kernel, together.front()->extents);
+  double functions = 0, bytes = 0, shared = sizeOf(together.front()->extents);
   llvm::SmallPtrSet<Operation *, 8> counted;
   for (Invariant *invariant : together) {
     SmallVector<Operation *> slice = *getElementwise(compute, invariant->value);
     for (Operation *op : slice)
-      functions += isLong(op) && counted.insert(op).second;
+      if (counted.insert(op).second)
+        functions += functionsOf(op);
     bytes += invariant->value.getType().getIntOrFloatBitWidth() / 8.0;
   }
-  double all = sizeOf(kernel, compute.getExtents()),
-         computed = cost::longFunction * functions * all;
+  double all = sizeOf(compute.getExtents()), computed = cost::longFunction * functions * all;
   double saved = computed - cost::longFunction * functions * shared;
   double cost = 2 * cost::byte * bytes * shared + cost::sharedByte * bytes * all + cost::launch;
   return computed > cost::byte * bytesOfElement() * all && saved > cost;
-}
-
-/// As pays(), where threads compute each value for some elements of an operand's tile.
-bool InvariantStores::paysInOperands(ArrayRef<Invariant *> together) {
-  double saved = 0, bytes = 0, shared = sizeOf(kernel, together.front()->extents), users = 0;
-  for (Invariant *invariant : together) {
-    saved += cost::instruction * invariant->instructions *
-             (invariant->users / elementsOfThread - shared);
-    bytes += invariant->value.getType().getIntOrFloatBitWidth() / 8.0;
-    users = std::max(users, invariant->users);
-  }
-  return saved > 2 * cost::byte * bytes * shared +
-                     cost::sharedByte * bytes * users / rowsOfTileAtLeast + cost::launch;
 }
 
 void InvariantStores::store(ArrayRef<Invariant *> together) {
@@ -324,19 +244,40 @@ void InvariantStores::store(ArrayRef<Invariant *> together) {
         }
         YieldOp::create(body, loc, results);
       });
-  auto load = [&](Invariant &invariant, Value tensor) {
+  for (auto [n, invariant] : llvm::enumerate(together))
+    replace(*invariant, statement.getResult(n));
+}
+
+/// Loads `invariant`, and what is equal to it, from `tensor`.
+void InvariantStores::replace(Invariant &invariant, Value tensor) {
+  auto load = [&](Invariant &own) {
     OpBuilder after(compute.getContext());
-    after.setInsertionPointAfterValue(invariant.value);
-    SmallVector<Value> at(invariant.over.begin(), invariant.over.end());
-    Value stored = LoadOp::create(after, invariant.value.getLoc(), tensor, at, Value());
-    invariant.value.replaceAllUsesWith(stored);
+    after.setInsertionPointAfterValue(own.value);
+    SmallVector<Value> at(own.over.begin(), own.over.end());
+    Value stored = LoadOp::create(after, own.value.getLoc(), tensor, at, Value());
+    own.value.replaceAllUsesWith(stored);
   };
-  for (auto [n, invariant] : llvm::enumerate(together)) {
-    for (auto &[copy, of] : copies)
-      if (&found[of] == invariant)
-        load(copy, statement.getResult(n));
-    load(*invariant, statement.getResult(n));
+  for (auto &[copy, of] : copies)
+    if (&found[of] == &invariant)
+      load(copy);
+  load(invariant);
+}
+
+/// A result of an earlier statement that is `invariant`; null if there is none.
+Value InvariantStores::findStored(const Invariant &invariant) {
+  for (ComputeOp other : kernel.getBody().getOps<ComputeOp>()) {
+    if (other == compute)
+      return {};
+    if (!llvm::equal(other.getExtents(), invariant.extents))
+      continue;
+    ScalarEquality equality;
+    for (auto [n, index] : llvm::enumerate(invariant.over))
+      equality.identify(other.getIndex(n), index);
+    for (auto [result, value] : llvm::zip_equal(other.getResults(), other.getYield().getValues()))
+      if (value.getType() == invariant.value.getType() && equality.equal(value, invariant.value))
+        return result;
   }
+  return {};
 }
 
 unsigned InvariantStores::run() {
@@ -349,19 +290,28 @@ unsigned InvariantStores::run() {
   inOperands = products.wasInterrupted();
   if (inOperands && !computesPlainProducts(compute))
     return 0;
-  if (!inOperands)
-    collect(compute.getBlock(), nullptr);
+  if (!inOperands) {
+    collect(compute.getBlock(), ofStatement());
+    for (ScanOp scan : compute.getBlock()->getOps<ScanOp>())
+      collect(scan.getBlock(), ofScan(scan));
+  }
   for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>()) {
     if (reduce.getNumIndices() != 1)
       continue;
     if (!inOperands)
-      collect(reduce.getBlock(), reduce);
+      collect(reduce.getBlock(), ofReduction(reduce));
     else if (isMatrixProduct(reduce) && reduce.getNumAccumulators() == 1 &&
              wholeExtent(reduce, 0, compute))
       collectOperands(reduce);
   }
+  unsigned stored = 0;
   SmallVector<SmallVector<Invariant *>> groups;
   for (Invariant &invariant : found) {
+    if (Value tensor = findStored(invariant)) {
+      replace(invariant, tensor);
+      ++stored;
+      continue;
+    }
     auto group = llvm::find_if(groups, [&](ArrayRef<Invariant *> other) {
       return other.front()->over == invariant.over && other.size() < mostResults;
     });
@@ -370,7 +320,6 @@ unsigned InvariantStores::run() {
     else
       groups.push_back({&invariant});
   }
-  unsigned stored = 0;
   for (ArrayRef<Invariant *> group : groups)
     if (inOperands ? paysInOperands(group) : pays(group)) {
       note(compute, passName, Verdict::Derived,
