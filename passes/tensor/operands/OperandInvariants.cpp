@@ -22,14 +22,18 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
-#include "passes/machine/limits/Operands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 using namespace mlir;
 using namespace tk;
 
-using namespace limits::operand_invariants;
+/// Elements of a row of an operand's tile that one thread computes one such value for.
+static constexpr double elementsOfThread = 4;
+/// Instructions of a value that is worth a compute op of its own: a load takes one or two.
+static constexpr double leastInstructions = 8;
+/// Rows of a tile of a product, at least: a stored value is read once for all of them.
+static constexpr double rowsOfTileAtLeast = 64;
 
 /// Finds values in the operands of `product` that lack an index of the operand: something over more
 /// indices is computed from them inside the operand.
