@@ -81,11 +81,32 @@ void Planner::fitChains() {
   }
 }
 
+/// Do the tiles of a block take so little that another compute op of the kernel must have exceeded
+/// shared memory or registers? Small rows stay as they are then.
+static bool areRowsSmall(StatementShape &shape, llvm::function_ref<int64_t(Value)> tileOf) {
+  // Of a term at most, and the part of shared memory that rows must exceed to be planned for less:
+  // registers and exchanges take no more than that.
+  constexpr int64_t bytesOfTerm = 8, partOfSmallRows = 4;
+  int64_t rows = 1, terms = 0;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    rows *= tileOf(index);
+  for (Operation *op : shape.reductions) {
+    int64_t own = 1;
+    for (BlockArgument index : op->getRegion(0).front().getArguments())
+      if (index.getType().isIndex())
+        own *= tileOf(index);
+    terms += own;
+  }
+  return rows * std::max<int64_t>(terms, 1) * bytesOfTerm <=
+         getWholeTarget(shape.kernel).getShared() / partOfSmallRows;
+}
+
 /// Rows and scans that needed more shared memory, or more registers, than there are: their tiles
 /// are half as large the first time, and half of that each time, as the part of shared memory says.
 /// First the rows that a block has beside each other, then what it takes of a row at a time.
 void Planner::fitRows() {
-  if (!isForLess() || !shape.contractions.empty())
+  if (!isForLess() || !shape.contractions.empty() ||
+      areRowsSmall(shape, [&](Value index) { return tileOf(index); }))
     return;
   const double part = double(target.getShared()) / double(getWholeTarget(shape.kernel).getShared());
   int64_t halves = std::llround(std::log(part) / std::log(partOfEachTime));
