@@ -223,7 +223,9 @@ struct SeenAccess {
 /// read and two stored beside one of pairs (residual + RMSNorm of 32768 x 515 on an H200): 41 us in
 /// single elements, 50 us in pairs; one of each beside two of pairs (batch norm of 8191 x 4093):
 /// 112 us and 84 us.
-static int64_t bestWidth(ArrayRef<SeenAccess> accesses, int64_t axis, int64_t most) {
+/// A load of a vector with gaps takes a line for each lane, if those are far enough apart.
+static int64_t bestWidth(ArrayRef<SeenAccess> accesses, ArrayRef<StridedVector> strided,
+                         int64_t axis, int64_t most) {
   constexpr int64_t sectorsOfLine = lineBytes / sectorBytes, lanes = 32;
   constexpr int64_t sectorsOfInstruction = 3;
   unsigned innermost = 0;
@@ -237,6 +239,13 @@ static int64_t bestWidth(ArrayRef<SeenAccess> accesses, int64_t axis, int64_t mo
       int64_t atOnce = std::max<int64_t>(width * lanes * access.elementBytes / sectorBytes,
                                          access.isStore ? 1 : sectorsOfLine);
       sectors += most / std::min(access.vectors.width, width) * (sectorsOfInstruction + atOnce);
+    }
+    for (const StridedVector &vector : strided) {
+      if (vector.axis != axis || vector.depth < innermost)
+        continue;
+      const int64_t lines =
+          std::clamp<int64_t>(width * lanes * vector.stride / lineBytes, 1, lanes);
+      sectors += most * (sectorsOfInstruction + lines * sectorsOfLine) / vector.rows;
     }
     return sectors;
   };
@@ -289,7 +298,9 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     return {};
   ArrayRef<int64_t> shape = components.shapeOf(component);
   int64_t axis = best.axis < 0 ? shape.size() - 1 : best.axis;
-  int64_t width = !coalesce ? 1 : hasDots ? best.width : bestWidth(accesses, axis, best.width);
+  int64_t width = !coalesce ? 1
+                  : hasDots ? best.width
+                            : bestWidth(accesses, stridedVectors(component), axis, best.width);
   for (Value value : components.members(component)) // whose groups a thread has whole
     if (auto funnel = value.getDefiningOp<FunnelOp>())
       width = std::max<int64_t>(width, funnel.getVector());

@@ -8,6 +8,13 @@
 
 namespace tk {
 
+/// A vector along `axis` that a tile is computed from, whose elements are `stride` bytes apart in
+/// memory. Each is loaded for `rows` elements of the tile, in `depth` loops.
+struct StridedVector {
+  int64_t axis, stride, rows;
+  unsigned depth;
+};
+
 /// Chooses a layout for every class of tiles of a function; see LayoutChoice.cpp for the order.
 class LayoutChoice {
 public:
@@ -37,6 +44,7 @@ private:
   bool isPlaceOfGather(unsigned component) const;
   void forGathers(unsigned component,
                   llvm::function_ref<void(gpu::LoadOp, llvm::ArrayRef<int64_t>)> visit) const;
+  llvm::SmallVector<StridedVector> stridedVectors(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr fromSharedTerms(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,
