@@ -223,14 +223,18 @@ struct SeenAccess {
 /// read and two stored beside one of pairs (residual + RMSNorm of 32768 x 515 on an H200): 41 us in
 /// single elements, 50 us in pairs; one of each beside two of pairs (batch norm of 8191 x 4093):
 /// 112 us and 84 us.
-/// A load of a vector with gaps takes a line for each lane, if those are far enough apart.
+/// A load of a vector with gaps takes a line for each lane, if those are far enough apart. Such
+/// loads count where nothing else is loaded: wide loads of the class itself need fewer registers.
 static int64_t bestWidth(ArrayRef<SeenAccess> accesses, ArrayRef<StridedVector> strided,
                          int64_t axis, int64_t most) {
   constexpr int64_t sectorsOfLine = lineBytes / sectorBytes, lanes = 32;
   constexpr int64_t sectorsOfInstruction = 3;
   unsigned innermost = 0;
-  for (const SeenAccess &access : accesses)
+  for (const SeenAccess &access : accesses) {
     innermost = std::max(innermost, access.depth);
+    if (!access.isStore)
+      strided = {};
+  }
   auto cost = [&](int64_t width) {
     int64_t sectors = 0; // for `most * lanes` elements
     for (const SeenAccess &access : accesses) {
