@@ -9,7 +9,7 @@
 //      them. That compute op reduces nothing, or whole rows that a block holds.
 //   3. Its blocks become persistent and carry the reductions of their tiles
 //      (TileReduction::isCarried): a thread adds its own columns in registers. The schedule gives a
-//      thread only as many elements as leave registers for them.
+//      thread only as many elements as leave registers for them (CarriedTiles.cpp).
 //   4. Statistics of the rows that a compute op stores for this one alone are computed here: its
 //      blocks have the rows.
 //   5. Each block stores one partial result for each column. The reduction that combined the parts
@@ -32,10 +32,9 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/analysis/TileReductions.h"
-#include "passes/machine/Machine.h"
+#include "passes/plan/CarriedTiles.h"
 #include "passes/plan/ColumnParts.h"
 #include "passes/plan/MergeIndices.h"
-#include "passes/plan/ScheduleBlock.h"
 #include "passes/plan/StatementShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -49,88 +48,6 @@ using namespace tk;
 
 using namespace limits::carry_columns;
 
-namespace {
-
-/// How the owner's blocks go through tiles, and how many there are.
-struct CarriedTiles {
-  gpu::ScheduleAttr schedule;
-  int64_t mostBlocks; ///< along the index that they go through
-};
-
-} // namespace
-
-/// A schedule for `blocks` blocks a multiprocessor, of `threads` threads with `elements` each of
-/// the elements of `tile`.
-static gpu::ScheduleAttr scheduleFor(StatementShape &shape, gpu::ScheduleAttr old,
-                                     ArrayRef<int64_t> tile, int64_t threads, int64_t elements,
-                                     int64_t blocks) {
-  return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, old.getReduce(), -1,
-                                threads / lanesOfWarp, elements, old.getVector(), 1, 1, blocks, 1,
-                                {}, 1);
-}
-
-/// The schedule of an owner that carries `count` numbers of each element, or of each column, of a
-/// tile; nothing if it has no room for them.
-static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t count) {
-  ComputeOp owner = shape.compute;
-  auto old = gpu::getTiles(owner);
-  gpu::TargetAttr target = getTarget(shape.kernel);
-  ScheduleBlock block = readScheduleBlock(shape);
-  if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getCluster() != 1 ||
-      old.getLoop() >= 0 || !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
-      gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
-      !shape.contractions.empty() || boundsReduction(owner, 0))
-    return std::nullopt;
-  const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
-  const int64_t vector = vectorBits / bits;
-  Value last = owner.getIndex(owner.getNumIndices() - 1);
-  std::optional<int64_t> rows = shape.upperOf(owner.getIndex(0)), width = shape.upperOf(last);
-  int64_t elements = std::min<int64_t>(llvm::bit_floor(uint64_t(mostCarried / count)),
-                                       elementsOfThread * 16 / bits);
-  if (!rows || !width || elements < vector ||
-      getSizeFact(shape.kernel, shape.endOf(last)).divisor % vector != 0)
-    return std::nullopt;
-  if (shape.reductions.empty()) {
-    elements = std::min<int64_t>(elements, 2 * vector);
-    const int64_t all = threadsOfElements * elements,
-                  blocks = elementThreadsAtOnce / threadsOfElements;
-    int64_t columns = llvm::PowerOf2Ceil(std::max<int64_t>(*width, 1));
-    if (owner.getNumIndices() == 1)
-      return CarriedTiles{scheduleFor(shape, old, {all}, threadsOfElements, elements, blocks),
-                          target.getProcessors() * blocks};
-    columns = std::min(columns, lanesOfWarp * vector);
-    const int64_t across = llvm::divideCeil(std::max<int64_t>(*width, 1), columns);
-    return CarriedTiles{
-        scheduleFor(shape, old, {all / columns, columns}, threadsOfElements, elements, blocks),
-        std::max<int64_t>(target.getProcessors() * blocks / across, 1)};
-  }
-  // Rows that a block has whole.
-  for (Operation *op : shape.reductions) {
-    auto reduce = dyn_cast<ReduceOp>(op);
-    if (!reduce || reduce->getBlock() != owner.getBlock() || reduce.getNumIndices() != 1 ||
-        owner.getNumIndices() != 2 || !rangesOver(reduce, 0, owner.getExtents()[1]))
-      return std::nullopt;
-  }
-  const int64_t columns = old.getTile()[1];
-  if (*width > columns)
-    return std::nullopt;
-  // A row that has a multiprocessor to itself leaves twice as many registers.
-  if (columns / elements > mostThreadsOfRow && 2 * elements * count <= mostCarriedOfLoneRow)
-    elements *= 2;
-  int64_t threads = std::max(columns / elements, std::min(columns / vector, lanesOfWarp));
-  if (threads > mostThreadsOfRow || threads == 0)
-    return std::nullopt;
-  // A row that has the threads of four warps is alone in its block.
-  const int64_t together = threads >= threadsOfLoneRow ? 1 : threadsOfRows / threads;
-  threads *= together;
-  if (threads < lanesOfWarp)
-    return std::nullopt;
-  const int64_t blocks = rowThreadsAtOnce / threads;
-  return CarriedTiles{
-      scheduleFor(shape, old, {together, columns}, threads, together * columns / threads, blocks),
-      target.getProcessors() * blocks};
-}
-
 /// Are partial results, which are written and read, little beside what is no longer read?
 static bool isWorthIt(StatementShape &shape, const ColumnParts &found, const CarriedTiles &tiles,
                       int64_t count) {
@@ -140,7 +57,8 @@ static bool isWorthIt(StatementShape &shape, const ColumnParts &found, const Car
   ComputeOp parts = found.parts;
   const bool areColumns = parts.getNumIndices() > 1;
   constexpr int64_t partialBits = 2 * 32;
-  return !areColumns || rows * found.savedBits >= leastGain * partialBits * count * blocks;
+  return !areColumns ||
+         double(rows * found.savedBits) >= leastGain * double(partialBits * count * blocks);
 }
 
 /// Computes the terms of the parts' result `r` where the owner has its elements.
@@ -349,7 +267,7 @@ static unsigned carryBeside(KernelOp kernel, ComputeOp owner,
       continue;
     StatementShape shape = analyzeStatement(kernel, owner);
     const int64_t more = count + found.parts.getNumResults();
-    std::optional<CarriedTiles> all = planTiles(shape, more);
+    std::optional<CarriedTiles> all = planCarriedTiles(shape, more);
     if (!all || !isWorthIt(shape, found, *all, found.parts.getNumResults()))
       continue;
     taken.push_back(std::move(found));

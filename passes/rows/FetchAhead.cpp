@@ -47,6 +47,7 @@
 #include "passes/rows/RowFetcher.h"
 #include "passes/rows/RowMemory.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -64,7 +65,10 @@ using namespace limits::fetch_ahead;
 /// Does each block go through the loop from its own number on, with nothing carried but what its
 /// tiles are reduced to?
 static bool isOverBlocks(FuncOp function, scf::ForOp loop) {
-  return loop.getLowerBound().getDefiningOp<ProgramIdOp>() &&
+  Value first = loop.getLowerBound();
+  if (auto ofCluster = first.getDefiningOp<arith::DivSIOp>(); ofCluster && function.isSpread())
+    first = ofCluster.getLhs();
+  return first.getDefiningOp<ProgramIdOp>() &&
          (loop.getInitArgs().empty() || getPlan(function).carriesTiles);
 }
 

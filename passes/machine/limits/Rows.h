@@ -18,7 +18,7 @@ inline constexpr int64_t rowsOfPart = 16;
 
 } // namespace tk::limits::attach_reductions
 
-namespace tk::limits::carry_columns {
+namespace tk::limits::carried_tiles {
 
 /// What a thread carries, in registers, and its elements of 16 bits of a tile, half as many of
 /// wider ones: beside what it carries it has them, and what it computes from them.
@@ -29,12 +29,19 @@ inline constexpr int64_t threadsOfRows = 256, mostThreadsOfRow = 512, threadsOfE
 /// Of a row that has a block to itself. LayerNorm's gradient of 16384 x 2048 on an H200: 62.2 us
 /// so, 67.4 with two rows; of 65536 x 256 41.8 with 16 rows, 44.9 with 8.
 inline constexpr int64_t threadsOfLoneRow = 128;
-/// Partial results of a sector: f32.
-inline constexpr int64_t columnsOfSector = 8;
+/// Blocks of a cluster that shares rows: more warps than a block has are those of a cluster.
+inline constexpr int64_t leastClusterBlocks = 4, mostClusterBlocks = 8;
 /// Threads that a multiprocessor has at once for rows, and for elements.
 inline constexpr int64_t rowThreadsAtOnce = 512, elementThreadsAtOnce = 1024;
+
+} // namespace tk::limits::carried_tiles
+
+namespace tk::limits::carry_columns {
+
 /// How many times the bytes that partial results are written and read with should be saved.
-inline constexpr int64_t leastGain = 2;
+inline constexpr double leastGain = 0.75;
+/// Partial results of a sector: f32.
+inline constexpr int64_t columnsOfSector = 8;
 
 } // namespace tk::limits::carry_columns
 

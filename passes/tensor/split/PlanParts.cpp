@@ -341,6 +341,8 @@ static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> red
   for (ReduceOp reduce : reduces) {
     std::optional<Split> how =
         splitColumn(reduce, *blocks, target.getProcessors(), areProducts, wait);
+    if (!how && !areProducts && isBesideRows(reduce, compute))
+      how = divide(reduce, 2, leastRows, /*isColumn=*/true);
     if (!how)
       return {};
     how->isAcross = !countOutputs(compute);

@@ -35,6 +35,10 @@ llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> 
 /// columns for all multiprocessors, or rows that no cluster holds.
 bool wantsParts(ReduceOp reduce, ComputeOp compute);
 
+/// True if another compute op has the rows whose columns `reduce` adds up, so that its blocks may
+/// carry the sums if these are partial results (ColumnsBesideRows.cpp).
+bool isBesideRows(ReduceOp reduce, ComputeOp compute);
+
 /// Terms that are worth a partial result.
 inline constexpr int64_t termsOfChunk = 4096;
 
