@@ -29,7 +29,8 @@
 // carries what a thread has read from there.
 //
 // Scores of several products begin together, too, if the chain does not overlap because `%v` is the
-// stage of `%k`.
+// stage of `%k`. Its first iteration goes before the loop if tk-keep-references can then keep that
+// iteration's row maximum.
 //
 // The pass declines if the first product depends on the sum, or if the iteration uses the sum after
 // its wait. It declines, too, if another operation uses the stage of `%v`.
@@ -37,6 +38,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/pipeline/ProductWaits.h"
+#include "passes/pipeline/ReferenceLoop.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 
@@ -263,6 +265,9 @@ bool ChainOverlap::beginScores() {
       stage.getStage() != values.getStage())
     return false;
   beginTogether();
+  auto weights = dyn_cast<RankedTensorType>(second.getA().getType());
+  if (weights && weights.getElementType().isBF16() && ReferenceLoop(loop).analyse(false))
+    takeFirstIteration(loop);
   return true;
 }
 

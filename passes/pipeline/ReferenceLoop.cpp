@@ -4,6 +4,8 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
@@ -50,7 +52,11 @@ bool ReferenceLoop::findFactor() {
     auto before = dyn_cast<BlockArgument>(scaling.getLhs());
     if (!before)
       return true;
-    // Of what the loop carries, only the sum of weights is scaled before something is added.
+    if (scaling->hasOneUse())
+      if (auto dot = dyn_cast<WarpgroupDotOp>(*scaling->user_begin());
+          dot && dot.getAcc() == scaling.getResult())
+        return true;
+    // Of what else the loop carries, only the sum of weights is scaled before something is added.
     auto after =
         scaling->hasOneUse() ? dyn_cast<arith::AddFOp>(*scaling->user_begin()) : arith::AddFOp();
     if (isSum || !after || before.getOwner() != loop.getBody() ||
@@ -87,4 +93,33 @@ void ReferenceLoop::dropMaximum() {
   joined.replaceAllUsesWith(reference);
   joined.erase();
   reduce->erase();
+}
+
+void tk::takeFirstIteration(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  OpBuilder builder(loop);
+  Value lower = loop.getLowerBound();
+  Value isAny =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, loop.getUpperBound());
+  auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), isAny, true);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), lower);
+  for (auto [argument, init] : llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
+    mapping.map(argument, init);
+  for (Operation &op : loop.getBody()->without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> first;
+  for (Value value : loop.getBody()->getTerminator()->getOperands())
+    first.push_back(mapping.lookupOrDefault(value));
+  auto others = cast<scf::ForOp>(builder.clone(*loop));
+  builder.setInsertionPoint(others);
+  others.setLowerBound(arith::AddIOp::create(builder, loc, lower, loop.getStep()));
+  others.getInitArgsMutable().assign(first);
+  builder.setInsertionPointAfter(others);
+  scf::YieldOp::create(builder, loc, others.getResults());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, loop.getInitArgs());
+  loop.replaceAllUsesWith(branch.getResults());
+  loop.erase();
 }

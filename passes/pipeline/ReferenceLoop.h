@@ -10,6 +10,9 @@ namespace tk {
 /// Is a product waited for and nothing else done to it?
 bool isPlainScore(mlir::Value score);
 
+/// Computes the first iteration before the loop, in a branch if the loop may have none.
+void takeFirstIteration(mlir::scf::ForOp loop);
+
 /// A loop over steps of a tile, and what its reference is there for.
 class ReferenceLoop {
 public:
