@@ -24,6 +24,10 @@
 //     %s = load s[k]            →     copy_private %p, a[k + 1]; async_commit
 //     ... dot                         %y = extf %x; local_store %y; ... dot
 //
+// A contraction with scales of blocks starts a new sum in each iteration, and scales it once it is
+// complete. Its loops carry the scales, too: a load that is issued with the contraction would end
+// after it.
+//
 // The pass declines loops of one iteration, and staging that would leave a multiprocessor with
 // fewer bytes in flight than it needs.
 //
@@ -31,6 +35,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
@@ -267,6 +272,23 @@ void OperandFetcher::apply(SharedStaging &staging) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Registers of a thread for the scales of the next iteration.
+static constexpr int64_t mostScales = 4;
+
+/// Does each contraction of a loop start a new sum, and complete it in the same iteration?
+static bool scalesSums(scf::ForOp loop) {
+  auto isCarried = [&](Value acc) {
+    auto argument = dyn_cast_or_null<BlockArgument>(acc);
+    return argument && argument.getOwner() == loop.getBody();
+  };
+  auto dots = llvm::to_vector(loop.getBody()->getOps<WarpgroupDotOp>());
+  auto waits = llvm::to_vector(loop.getBody()->getOps<WarpgroupWaitOp>());
+  return !dots.empty() && llvm::none_of(dots, [&](WarpgroupDotOp dot) {
+    return isa<RankedTensorType>(dot.getA().getType()) || isCarried(dot.getAcc()) ||
+           dot.getAcc().getDefiningOp<WarpgroupWaitOp>();
+  }) && llvm::all_of(waits, [](WarpgroupWaitOp wait) { return wait.getPending() == 0; });
+}
+
 namespace {
 
 struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
@@ -282,6 +304,10 @@ struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
       function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
       SharedStaging staging;
       for (scf::ForOp loop : loops) {
+        if (scalesSums(loop)) {
+          numLoops += carryLoads(loop, mostScales) != loop;
+          continue;
+        }
         OperandFetcher fetcher(function, loop);
         if (!fetcher.analyse() || !hasRoom(function, fetcher, staging, target))
           continue;
