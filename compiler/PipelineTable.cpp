@@ -278,6 +278,8 @@ static const PassRow rowRows[] = {
      cleanPatterns},
     {"tk-move-accesses", "registers", "",
      "Addresses are folded: loads and stores move across synchronisation.", accessPatterns},
+    {"tk-count-quotients", "loops", "",
+     "Loops of producers are final: what they divide their counters by is carried."},
     {"tk-reduce-registers", "registers", "", "Tiles are final: fewer registers hold them.",
      registerPatterns},
 };
@@ -294,6 +296,8 @@ static const PatternRow orderPatterns[] = {
 static const PatternRow launchPatterns[] = {
     {"last-blocks", "tk-join-launches", "", "",
      "Kernels are final: a kernel's last thread blocks do the next kernel's work."},
+    {"shared-grids", "tk-share-grids", "", "",
+     "Kernels do the work of later kernels: two short kernels that are left run side by side."},
     {"early-starts", "tk-overlap-launches", "", "",
      "Kernels are joined: a kernel starts as the one before it ends, and waits for it itself."},
     {"work-queue", "tk-hand-out-tiles", "persistence", "",

@@ -38,8 +38,8 @@
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
-#include "passes/analysis/LeastSizes.h"
 #include "passes/launch/LaunchPair.h"
+#include "passes/launch/MergeLaunches.h"
 #include "passes/layout/BulkBox.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -64,60 +64,21 @@ void LaunchPair::apply() {
   Location loc = second.getLoc();
   // What only the second one needs is computed before it.
   first->moveBefore(second);
-  LaunchArguments arguments = *LaunchArguments::of(parts);
   IRMapping mapping;
   for (auto [inFirst, inSecond] : results)
     mapping.map(inSecond, inFirst);
-  for (auto [number, value] : llvm::enumerate(second.getArgs())) {
-    Value inSecond = join.getBlock()->getArgument(number);
-    if (mapping.contains(inSecond))
-      continue;
-    auto known = llvm::find(first.getArgs(), value);
-    mapping.map(inSecond, known != first.getArgs().end()
-                              ? parts.getBlock()->getArgument(known - first.getArgs().begin())
-                              : arguments.addIndex(value, join.getArgName(number)));
-  }
+  passArguments(parts, join, second, mapping);
+  LaunchArguments arguments = *LaunchArguments::of(parts);
   OpBuilder host(first);
   auto perGroup = RankedTensorType::get({ShapedType::kDynamic}, host.getI32Type());
   Value counter =
       group ? arguments.addIndex(CountersOp::create(host, loc, perGroup, second.getGridX()),
                                  "counters")
             : arguments.addCounter();
-
-  // The second one's results follow the first one's.
-  OpBuilder builder(second);
-  SmallVector<Attribute> names(parts.getArgNames().getValue()), titles;
-  std::optional<ArrayAttr> facts = parts.getArgFacts();
-  SmallVector<Attribute> known(facts ? facts->getValue() : ArrayRef<Attribute>());
-  auto least = parts->getAttrOfType<DenseI64ArrayAttr>(leastSizesAttrName);
-  SmallVector<int64_t> leastSizes(least ? least.asArrayRef() : ArrayRef<int64_t>());
-  for (unsigned r = 0; r < second.getNumResults(); ++r) {
-    BlockArgument old = join.getBlock()->getArgument(second.getArgs().size() + r);
-    mapping.map(old, parts.getBlock()->addArgument(old.getType(), old.getLoc()));
-    names.push_back(builder.getStringAttr(join.getArgName(old.getArgNumber())));
-    known.push_back(FactAttr::get(builder.getContext(), 1, -1));
-    leastSizes.push_back(0);
-  }
-  parts.setArgNamesAttr(builder.getArrayAttr(names));
-  if (facts)
-    parts.setArgFactsAttr(builder.getArrayAttr(known));
-  if (least)
-    parts->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(leastSizes));
-  SmallVector<Type> types(first.getResultTypes());
-  llvm::append_range(types, second.getResultTypes());
-  SmallVector<Value> shapes(first.getShapes());
-  llvm::append_range(shapes, second.getShapes());
-  for (LaunchOp launch : {first, second})
-    if (auto own = launch->getAttrOfType<ArrayAttr>("names"))
-      llvm::append_range(titles, own.getValue());
-  auto joined =
-      LaunchOp::create(builder, first.getLoc(), types, first.getKernel(), first.getGridX(),
-                       first.getGridY(), first.getGridZ(), first.getArgs(), shapes);
-  if (titles.size() == types.size())
-    joined->setAttr("names", builder.getArrayAttr(titles));
+  LaunchOp joined = appendResults(first, parts, second, join, first.getGridX(), mapping);
 
   Operation *end = parts.getBlock()->getTerminator();
-  builder.setInsertionPoint(end);
+  OpBuilder builder(end);
   Value own = group, count = NumProgramsOp::create(builder, loc, GridAxis::X);
   if (group)
     count = arith::DivSIOp::create(builder, loc, count, groups);
@@ -138,13 +99,7 @@ void LaunchPair::apply() {
       builder.clone(op, mapping);
   if (std::optional<int64_t> bytes = join.getSharedBytes())
     parts.setSharedBytes(std::max<int64_t>(*bytes, parts.getSharedBytes().value_or(0)));
-
-  unsigned numFirst = first.getNumResults();
-  first.replaceAllUsesWith(joined.getResults().take_front(numFirst));
-  second.replaceAllUsesWith(joined.getResults().drop_front(numFirst));
-  second.erase();
-  first.erase();
-  join.erase();
+  replaceLaunches(first, second, joined, join);
 }
 
 namespace {

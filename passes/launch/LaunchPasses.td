@@ -11,6 +11,14 @@ def JoinLaunches : Pass<"tk-join-launches", "::mlir::ModuleOp"> {
                               "Launches replaced by the last block of another launch">];
 }
 
+def ShareGrids : Pass<"tk-share-grids", "::mlir::ModuleOp"> {
+  let summary = "Run two short independent launches in one grid (horizontal fusion)";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numShared", "launches",
+                              "Launches whose blocks joined the grid of another launch">];
+}
+
 def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "Start launches before the launch in front of them ends (programmatic dependent launch)";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

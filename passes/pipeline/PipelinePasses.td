@@ -168,6 +168,13 @@ def BeginProducts : Pass<"tk-begin-products", "::mlir::ModuleOp"> {
                     Statistic<"numRows", "rows", "Tiles of row values moved after a contraction">];
 }
 
+def CountQuotients : Pass<"tk-count-quotients", "::mlir::ModuleOp"> {
+  let summary = "Carry quotients of a producer loop's counter instead of dividing (strength reduction)";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::TkDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops that carry quotients and remainders">];
+}
+
 def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
   let summary = "Read the next slice's first f64 fragments under this slice's last contraction";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
