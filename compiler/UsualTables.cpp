@@ -58,9 +58,10 @@ private:
   KnownValues known;
 };
 
-/// What a parameter's elements are used for.
+/// What a parameter's elements are used for. Begin and End are the ends of ranges that two tensors
+/// hold.
 struct Use {
-  enum class Kind : uint8_t { Length, First, Offset, Number } kind = Kind::Length;
+  enum class Kind : uint8_t { Length, First, Offset, Begin, End, Number } kind = Kind::Length;
   int64_t limit = longest; ///< of numbers, and where the last range of offsets ends
 };
 
@@ -76,6 +77,35 @@ std::optional<int64_t> limitOf(const SizesOfKernel &sizes, BlockArgument index) 
   if (auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp()))
     return sizes.value(reduce.getUpper()[index.getArgNumber()]);
   return std::nullopt;
+}
+
+/// The value that casts of a loaded integer come from.
+Value withoutCasts(Value value) {
+  while (
+      isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// Does the mask with `compare`, which bounds the terms of a reduction at `index` by an element of
+/// one tensor, bound them at the other end by the same element of another one?
+bool hasOtherEnd(arith::CmpIOp compare, BlockArgument index, Value bound) {
+  auto own = withoutCasts(bound).getDefiningOp<LoadOp>();
+  if (!own || !isa<ReduceOp>(index.getOwner()->getParentOp()))
+    return false;
+  return llvm::any_of(compare->getUsers(), [&](Operation *user) {
+    auto both = dyn_cast<arith::AndIOp>(user);
+    Value side = both ? (both.getLhs() == compare ? both.getRhs() : both.getLhs()) : Value();
+    auto other = side ? side.getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+    if (!other)
+      return false;
+    const bool isLeft = withoutCasts(other.getLhs()) == index;
+    if (!isLeft && withoutCasts(other.getRhs()) != index)
+      return false;
+    auto load = withoutCasts(isLeft ? other.getRhs() : other.getLhs()).getDefiningOp<LoadOp>();
+    return load && load.getTensor() != own.getTensor() &&
+           llvm::equal(load.getIndices(), own.getIndices());
+  });
 }
 
 /// Follows a loaded integer to what decides its use.
@@ -117,13 +147,11 @@ private:
   /// offset.
   void followComparison(arith::CmpIOp compare, Value value) {
     const bool isLeft = compare.getLhs() == value;
-    Value other = isLeft ? compare.getRhs() : compare.getLhs();
-    while (
-        isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(other.getDefiningOp()))
-      other = other.getDefiningOp()->getOperand(0);
-    auto index = dyn_cast<BlockArgument>(other);
+    auto index =
+        dyn_cast<BlockArgument>(withoutCasts(isLeft ? compare.getRhs() : compare.getLhs()));
     if (!index)
       return;
+    const bool isDivided = hasOtherEnd(compare, index, value);
     switch (compare.getPredicate()) {
     case arith::CmpIPredicate::eq:
       return note(Use::Kind::Number, limitOf(sizes, index));
@@ -140,6 +168,8 @@ private:
     }
     if (isFirst && isEnd)
       note(Use::Kind::Offset, limitOf(sizes, index));
+    else if (isDivided)
+      note(isFirst ? Use::Kind::Begin : Use::Kind::End, limitOf(sizes, index));
   }
 
   Use found;
@@ -156,6 +186,10 @@ int64_t valueOf(const Use &use, int64_t i, int64_t count) {
     return 0;
   case Use::Kind::Offset:
     return use.limit * i / std::max<int64_t>(count - 1, 1);
+  case Use::Kind::Begin:
+    return use.limit * i / std::max<int64_t>(count, 1);
+  case Use::Kind::End:
+    return use.limit * (i + 1) / std::max<int64_t>(count, 1);
   case Use::Kind::Number:
     return i % use.limit;
   }
