@@ -15,6 +15,7 @@ import torch
 
 import peers
 import programs.attention  # noqa: F401 (fills CASES)
+import programs.decoding  # noqa: F401
 import programs.products  # noqa: F401
 from programs.cases import CASES
 
