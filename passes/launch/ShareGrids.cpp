@@ -70,6 +70,7 @@ public:
 private:
   static bool isBrief(LaunchOp launch, FuncOp function);
   bool readsReplaced(LaunchOp launch);
+  bool replaces(LaunchOp launch, FuncOp function);
   std::optional<int64_t> countWarps(LaunchOp launch, FuncOp function);
 
   LaunchOp first, second;
@@ -110,6 +111,15 @@ bool GridPair::readsReplaced(LaunchOp launch) {
   return false;
 }
 
+/// Does a launch write what replaces a parameter? The host may have placed that in the parameter.
+bool GridPair::replaces(LaunchOp launch, FuncOp function) {
+  const size_t results = kernel.getResultNames().size();
+  auto replacements = kernel.getReturn().getOperands().drop_front(results);
+  return getPlan(function).inPlace || llvm::any_of(launch.getResults(), [&](Value result) {
+           return llvm::is_contained(replacements, result);
+         });
+}
+
 std::optional<int64_t> GridPair::countWarps(LaunchOp launch, FuncOp function) {
   std::optional<int64_t> blocks = getSizeFact(kernel, launch.getGridX()).upper;
   return blocks ? std::optional(*blocks * function.getNumWarps()) : std::nullopt;
@@ -123,8 +133,8 @@ bool GridPair::analyse(TargetAttr target) {
   for (Operation *user : first->getUsers())
     if (user == second || (user->getBlock() == second->getBlock() && user->isBeforeInBlock(second)))
       return false;
-  if ((getPlan(into).inPlace || getPlan(from).inPlace) && readsReplaced(first) &&
-      readsReplaced(second))
+  if ((replaces(first, into) && readsReplaced(second)) ||
+      (replaces(second, from) && readsReplaced(first)))
     return false;
   // Warps that repeat what others load would wait at barriers in another order than these.
   auto usesShared = [](FuncOp function) { return function.getSharedBytes().value_or(0) > 0; };
