@@ -16,6 +16,7 @@
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/machine/limits/Products.h"
+#include "passes/plan/ComputedRows.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/TileBoxes.h"
@@ -31,6 +32,9 @@ using namespace tk;
 namespace {
 
 using namespace limits::plan_hopper;
+
+/// Sums of a tile of few columns: 128 x 64.
+constexpr int64_t sumsOfFewColumns = 128 * 64;
 
 } // namespace
 
@@ -348,6 +352,16 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   if (areConverted)
     while (depth > leastOfConverted && depth > shortestRun(product))
       depth /= 2;
+  // If threads compute an operand of few columns, wide elements have slices of twice as many terms,
+  // and narrow ones leave room for two blocks.
+  const bool areFewSums =
+      tileOf(product.m) * tileOf(product.n) <= sumsOfFewColumns && shape.contractions.size() == 1;
+  const int64_t bitsOfRows = !areFewSums || teams > 1 || isBlocked || isWideForFewRows(product)
+                                 ? 0
+                                 : bitsOfComputedOperand(shape.compute, product, rows);
+  if (bitsOfRows >= 32 && shape.startsAtZero(product.k) &&
+      getSizeFact(shape.kernel, shape.endWithoutMask(product.k)).divisor % (2 * depth) == 0)
+    depth *= 2;
   // With a tile for each processor there is no next one to overlap with.
   int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
                   llvm::divideCeil(extentOf(product.n), tileOf(product.n));
@@ -373,6 +387,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   stages = areConverted ? stagesOfConverted : arePairs ? stagesOfPairs : stagesOfSlices;
   if (areConverted && tileOf(product.m) <= 16 && tiles > blocksOfFullRings * target.getProcessors())
     stages -= 1;
+  if (bitsOfRows == 16 && persistent == 1 && !block.persistent &&
+      tiles > 2 * target.getProcessors()) {
+    stages = stagesOfConverted;
+    persistent = 2;
+  }
   // Of rows that straddle sectors the second-level cache holds fewer.
   group = areMisaligned ? 8 : 16;
   if (teams > 1)
