@@ -57,6 +57,7 @@ private:
 
   KernelOp kernel;
   ComputeOp compute;
+  unsigned stored = 0;     ///< values that are read from memory now
   bool inOperands = false; ///< values in operands of matrix products are looked for
   llvm::SmallVector<Invariant> found;
   /// With the number of what they are equal to.

@@ -57,6 +57,12 @@ void InvariantStores::collectOperands(ReduceOp product) {
       if (!invariant)
         continue;
       invariant->users = elements;
+      // A value that is stored already is a part of others then.
+      if (Value tensor =
+              invariant->instructions >= leastInstructions ? findStored(*invariant) : Value()) {
+        replace(*invariant, tensor);
+        continue;
+      }
       auto isInside = [&](Operation *user) {
         return llvm::is_contained(*slice, user) && !isOverFewer(user);
       };

@@ -265,6 +265,7 @@ void InvariantStores::replace(Invariant &invariant, Value tensor) {
     if (&found[of] == &invariant)
       load(copy);
   load(invariant);
+  ++stored;
 }
 
 /// A result of an earlier statement that is `invariant`; null if there is none.
@@ -308,12 +309,10 @@ unsigned InvariantStores::run() {
              wholeExtent(reduce, 0, compute))
       collectOperands(reduce);
   }
-  unsigned stored = 0;
   SmallVector<SmallVector<Invariant *>> groups;
   for (Invariant &invariant : found) {
     if (Value tensor = findStored(invariant)) {
       replace(invariant, tensor);
-      ++stored;
       continue;
     }
     auto group = llvm::find_if(groups, [&](ArrayRef<Invariant *> other) {
@@ -330,7 +329,6 @@ unsigned InvariantStores::run() {
            "a value that " + describe(compute) +
                " computes for many elements alike is stored by a statement of its own");
       store(group);
-      stored += group.size();
     }
   if (stored)
     eraseDead(compute);
