@@ -53,7 +53,7 @@ static const FunctionCost *findFunction(StringRef name) {
       {"math.tanh", {14, 2, 2}},      {"math.erf", {18, 1, 8}},
       {"math.sin", {20, 1, 4}},       {"math.cos", {20, 1, 4}},
       {"math.sqrt", {8, 1, 2}},       {"math.rsqrt", {4, 1, 1}},
-      {"math.powf", {85, 1, 6}},      {"arith.divf", {9, 1, 2}},
+      {"math.powf", {45, 1, 6}},      {"arith.divf", {9, 1, 2}},
       {"tk.div_or_zero", {11, 1, 3}}, {"tk.exp_diff", {7, 1, 2}},
       {"tk.rand", {24, 0, 24}},       {"tkgpu.scaled_exp_diff", {1, 1, 1}},
       {"arith.divsi", {16, 1, 16}},   {"arith.remsi", {18, 1, 18}},
