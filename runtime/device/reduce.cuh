@@ -86,7 +86,10 @@ TK_DEVICE void find_first(I (&places)[n], const T (&values)[n], const T (&own)[n
     const int first = spread_over(others, group);
     if (first >= n)
       continue;
-    I place = (I)(~0ull >> (65 - 8 * sizeof(I)));
+    // Relative to the first one places are constants, which take no registers.
+    constexpr I none = (I)(~0ull >> (65 - 8 * sizeof(I)));
+    const I origin = places[first];
+    I least = none;
     // Where an extremum is no NaN, no value is. Without a branch for each value.
     const bool is_nan = all[first] != all[first];
     if (is_nan || own[first] == all[first]) { // few threads
@@ -95,11 +98,12 @@ TK_DEVICE void find_first(I (&places)[n], const T (&values)[n], const T (&own)[n
         const int r = first | spread_over(mask, k);
         if (r < n) {
           const bool is_here = (values[r] == all[first]) | (values[r] != values[r]);
-          const I lesser = Minimum::apply(place, places[r]);
-          place = is_here ? lesser : place;
+          const I lesser = Minimum::apply(least, (I)(places[r] - origin));
+          least = is_here ? lesser : least;
         }
       }
     }
+    const I place = least == none ? none : (I)(origin + least);
     places[first] = place;
   }
 }
