@@ -7,7 +7,7 @@
 namespace tk {
 
 /// The widest elements, in bits, along `rows` and the sum of what threads compute the operand over
-/// `rows` from; 0 if the operand is multiplied as it is stored.
+/// `rows` from, which is multiplied in 16 bits; 0 if it is multiplied as it is stored.
 ///
 /// An iteration of such a product waits for copies, computes the operand and waits for the matrix
 /// unit. With few sums a thread, waits are most of it: 2048 products of 64 x 128 results and 256
