@@ -191,6 +191,8 @@ static const PatternRow overlapPatterns[] = {
      "The next iteration's operands are loaded under this iteration's contractions."},
     {"chains", "tk-overlap-chains", "", "",
      "Work on logits runs under the second contraction of the iteration before."},
+    {"scaled-sums", "tk-pair-sums", "", "",
+     "A block's partial sum is scaled under the next block's contraction."},
     {"tiles", "tk-overlap-tiles", "", "",
      "Work on a tile's first logits runs under the last contraction of the tile before."},
 };

@@ -88,6 +88,13 @@ def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
                               "Loops whose second contraction overlaps the next iteration">];
 }
 
+def PairSums : Pass<"tk-pair-sums", "::mlir::ModuleOp"> {
+  let summary = "Scale a block's partial sum under the next block's contraction";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops with two partial sums in flight">];
+}
+
 def OverlapTiles : Pass<"tk-overlap-tiles", "::mlir::ModuleOp"> {
   let summary = "Start the next tile's first contraction under the last contraction of this tile";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
