@@ -24,6 +24,8 @@ constexpr EnvRow table[] = {
      "run after the other takes each"},
     {EnvVar::cxx, "CXX", "C++ compiler that the emulator uses; default: the first on PATH"},
     {EnvVar::nccl, "TK_NCCL", "path of the NCCL library"},
+    {EnvVar::mesh_copies, "TK_MESH_COPIES",
+     "how blocks beside launches go from GPU to GPU: auto, engines or nccl"},
 };
 
 static_assert(std::size(table) == num_env_vars);

@@ -18,9 +18,10 @@ enum class EnvVar : unsigned {
   log,
   emu_mode,
   cxx,
-  nccl
+  nccl,
+  mesh_copies
 };
-constexpr unsigned num_env_vars = static_cast<unsigned>(EnvVar::nccl) + 1;
+constexpr unsigned num_env_vars = static_cast<unsigned>(EnvVar::mesh_copies) + 1;
 
 struct EnvRow {
   EnvVar variable;

@@ -136,7 +136,9 @@ void Steps::addCollective(const MeshStep &step, MeshStepCost &cost) const {
   // Rows that go to all ranks alike fill one block of each rank's.
   if (step.sent != MeshStep::no_tensor)
     cost.bytes /= ranksOf(step);
-  const network::CollectiveTime time = costs.collective(kind, step.axis, cost.bytes);
+  const bool isExchange = step.kind == MeshStep::Kind::exchange && step.sent == MeshStep::no_tensor;
+  const network::CollectiveTime time = isExchange ? costs.exchange(step.axis, bytesOf(step.from))
+                                                  : costs.collective(kind, step.axis, cost.bytes);
   cost.latency = time.latency, cost.comms = time.total();
   if (time.total() > 0)
     cost.bound = costs.description().levels[time.level].name;
@@ -153,7 +155,8 @@ void Steps::addTransfers(const MeshStep &step, MeshStepCost &cost) const {
   cost.bytes = bytes * blocks;
   cost.latency = time.latency;
   cost.launch = blocks * block, cost.comms = (blocks - 1) * transfer;
-  cost.hidden = cost.launch + cost.comms - mesh::timeByRows(blocks, block, transfer);
+  cost.hidden =
+      cost.launch + cost.comms - mesh::timeByRows(blocks, block, transfer, costs.isHeld(time));
   if (transfer > block)
     cost.bound = costs.description().levels[time.level].name;
 }

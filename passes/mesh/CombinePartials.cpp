@@ -15,6 +15,8 @@
 #include "passes/mesh/RowBlocks.h"
 #include "passes/mesh/WriteCompute.h"
 
+#include "llvm/ADT/Sequence.h"
+
 using namespace mlir;
 using tk::network::Collective;
 
@@ -64,9 +66,12 @@ bool Placer::sendsBlocks(const Placed &result, ReduceKind kind, int axis, unsign
            });
   });
   const double bytes = bytesOf(result.tensor), count = static_cast<double>(ranks);
-  const double blocks =
-      timeByRows(count, work.launch(count), costs.timeOf(Collective::Send, axis, bytes / count)) +
-      costs.bytes(bytes - bytes / count); // that are read again to be added up
+  const network::CollectiveTime transfer = costs.collective(Collective::Send, axis, bytes / count);
+  double blocks = timeByRows(count, work.launch(count), transfer.total(), costs.isHeld(transfer));
+  const network::CollectiveTime copies = costs.exchange(axis, bytes);
+  if (costs.isCopied(copies)) // behind the launch
+    blocks = std::min(blocks, work.launch(1) + copies.total());
+  blocks += costs.bytes(bytes - bytes / count); // that are read again to be added up
   return blocks < work.launch(1) + costs.timeOf(Collective::ReduceScatter, axis, bytes);
 }
 
@@ -144,13 +149,14 @@ void Placer::combine(Placed &result, ReduceKind kind, StringRef of, int axis,
 }
 
 /// Combines what a reduction over indices that ranks divide leaves, in the type that the program
-/// says.
+/// says. Those of the axis `kept` stay partial.
 void Placer::combinePartials(Placed &placed, ComputeOp compute, ArrayRef<BlockArgument> carriers,
-                             const Sharding &desired) {
-  const auto isReduced = [&](BlockArgument carrier) {
-    return carrier && carrier.getOwner()->getParentOp() != compute.getOperation();
+                             const Sharding &desired, int kept) {
+  const auto isReduced = [&](size_t axis) {
+    return carriers[axis] && static_cast<int>(axis) != kept &&
+           carriers[axis].getOwner()->getParentOp() != compute.getOperation();
   };
-  if (llvm::none_of(carriers, isReduced))
+  if (llvm::none_of(llvm::seq(carriers.size()), isReduced))
     return;
   ReduceOp reduction = soleReduction(compute);
   const Type own = cast<RankedTensorType>(placed.tensor.getType()).getElementType();
@@ -160,8 +166,8 @@ void Placer::combinePartials(Placed &placed, ComputeOp compute, ArrayRef<BlockAr
   const std::string name = cast<StringAttr>(compute.getNames()[0]).getValue().str();
   if (isRounded)
     convertElements(placed, wire.getValue(), name + ".wire");
-  for (auto [axis, carrier] : llvm::enumerate(carriers))
-    if (isReduced(carrier))
+  for (size_t axis = 0; axis < carriers.size(); ++axis)
+    if (isReduced(axis))
       combine(placed, reduction.getKind(0), describe(reduction), axis, desired);
   convertElements(placed, own, name);
 }

@@ -11,6 +11,9 @@
 
 namespace tk::mesh {
 
+/// On an exchange: what it sends stays in one local kernel with what computes it.
+inline constexpr llvm::StringLiteral togetherAttr = "tk.together";
+
 /// The extents of a tensor of a placed kernel, as they are on a rank; makes what is missing at
 /// `builder`.
 mlir::SmallVector<mlir::Value> localExtents(mlir::OpBuilder &builder, mlir::Value tensor);

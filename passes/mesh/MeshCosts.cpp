@@ -38,8 +38,9 @@ llvm::Expected<network::Network> networkFor(StringRef text, ArrayRef<MeshAxisInf
   return network;
 }
 
-double timeByRows(double blocks, double launch, double transfer) {
-  return std::max(blocks * launch, (blocks - 1) * transfer + launch) +
+double timeByRows(double blocks, double launch, double transfer, bool isHeld) {
+  const double transfers = (blocks - 1) * transfer;
+  return std::max(blocks * launch + (isHeld ? transfers : 0), transfers + launch) +
          (blocks - 1) * cost::launch; // a launch and a transfer that wait for each other
 }
 
@@ -74,7 +75,16 @@ llvm::Expected<MeshCosts> MeshCosts::of(KernelOp kernel) {
 
 network::CollectiveTime MeshCosts::collective(network::Collective kind, size_t axis,
                                               double bytes) const {
-  return network::predict(network, groups[axis], kind, bytes);
+  return network::predict(network, groups[axis], kind, bytes, 1, network::Copies::allowed);
+}
+
+network::CollectiveTime MeshCosts::exchange(size_t axis, double bytes) const {
+  const double ranks = groups[axis].size;
+  const network::CollectiveTime one =
+      collective(network::Collective::AllToAll, axis, bytes * ranks);
+  network::CollectiveTime sends = collective(network::Collective::Send, axis, bytes / ranks);
+  sends.latency *= ranks - 1, sends.transfer *= ranks - 1;
+  return isCopied(sends) && sends.total() < one.total() ? sends : one;
 }
 
 double MeshCosts::products(double multiplyAdds, Type operands) const {

@@ -24,8 +24,10 @@ llvm::Expected<network::Network> networkFor(llvm::StringRef text,
 
 /// Launches of `blocks` blocks of rows, each of which but one is on its way for `transfer` before
 /// its launch, or behind it: the longer of both runs without a pause, but that streams wait for
-/// each other.
-double timeByRows(double blocks, double launch, double transfer);
+/// each other. Transfers that hold multiprocessors leave no place for some thread blocks of the
+/// launch beside them, which has a thread block for each: it ends as late as if it began behind
+/// them.
+double timeByRows(double blocks, double launch, double transfer, bool isHeld);
 
 class MeshCosts {
 public:
@@ -33,10 +35,21 @@ public:
   /// Of a kernel with the attributes of TkMeshOps.h.
   static llvm::Expected<MeshCosts> of(KernelOp kernel);
 
-  /// A collective over the axis of that number. `bytes` are those of the whole array.
+  /// A collective over the axis of that number, by copies where those are faster. `bytes` are those
+  /// of the whole array.
   network::CollectiveTime collective(network::Collective kind, size_t axis, double bytes) const;
   double timeOf(network::Collective kind, size_t axis, double bytes) const {
     return collective(kind, axis, bytes).total();
+  }
+  /// An exchange of whole blocks, of which `bytes` lie on a rank: as an all-to-all, or as sends.
+  network::CollectiveTime exchange(size_t axis, double bytes) const;
+  /// Whether a transfer holds multiprocessors.
+  bool isHeld(const network::CollectiveTime &time) const {
+    return network.protocols[time.protocol].multiprocessors > 0;
+  }
+  /// Whether copy engines do it.
+  bool isCopied(const network::CollectiveTime &time) const {
+    return network.protocols[time.protocol].isCopies;
   }
   /// Multiply-adds of a product of matrices with operands of a type, on one rank.
   double products(double multiplyAdds, mlir::Type operands) const;

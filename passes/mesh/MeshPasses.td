@@ -16,8 +16,10 @@ def PlaceCollectives : Pass<"tk-place-collectives", "::mlir::ModuleOp"> {
     - An operand that the axis shards along another dimension: `tk.all_gather`, or `tk.all_to_all` if
       the index stands in the operand.
     - A result that the axis is to shard otherwise: `tk.all_to_all`, or `tk.all_gather`.
+    - A softmax over keys that the axis shards: each rank's partial softmax states, or the keys, are
+      gathered.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def SplitAtCollectives : Pass<"tk-split-at-collectives", "::mlir::ModuleOp"> {

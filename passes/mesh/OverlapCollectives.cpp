@@ -56,8 +56,8 @@ private:
   std::optional<Plan> planFor(LaunchOp launch, Value local, size_t axis, Operation *collective);
   void overlapGather(AllGatherOp gather);
   void overlapExchange(ExchangeOp exchange);
-  void consider(LaunchOp launch, const Plan &plan, double alone, double transfer,
-                Operation *collective);
+  void consider(LaunchOp launch, const Plan &plan, double alone,
+                const network::CollectiveTime &transfer, Operation *collective);
   void choose();
   void mark(LaunchOp launch, const Plan &plan) const;
 
@@ -127,9 +127,10 @@ std::optional<Overlapper::Plan> Overlapper::planFor(LaunchOp launch, Value tenso
 }
 
 /// Adds a launch by rows to those that may be chosen, or says that it is slower.
-void Overlapper::consider(LaunchOp launch, const Plan &plan, double alone, double transfer,
-                          Operation *collective) {
-  const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer),
+void Overlapper::consider(LaunchOp launch, const Plan &plan, double alone,
+                          const network::CollectiveTime &transfer, Operation *collective) {
+  const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer.total(),
+                                         costs.isHeld(transfer)),
                whole = plan.wholeTime + alone;
   std::string times =
       llvm::formatv("{0:F1} us are predicted, and {1:F1} us for one after the other", blocks * 1e-3,
@@ -194,7 +195,7 @@ void Overlapper::overlapGather(AllGatherOp gather) {
   const Type element = cast<RankedTensorType>(gather.getType()).getElementType();
   const double bytes = mesh::bytesOf(mesh::localExtents(sizes, gather.getResult()), element);
   consider(launch, *plan, costs.timeOf(Collective::AllGather, axis, bytes),
-           costs.timeOf(Collective::Send, axis, bytes / plan->blocks), gather);
+           costs.collective(Collective::Send, axis, bytes / plan->blocks), gather);
 }
 
 void Overlapper::overlapExchange(ExchangeOp exchange) {
@@ -211,8 +212,8 @@ void Overlapper::overlapExchange(ExchangeOp exchange) {
   OpBuilder sizes(launch);
   const Type element = cast<RankedTensorType>(exchange.getType()).getElementType();
   const double bytes = mesh::bytesOf(mesh::localExtents(sizes, exchange.getTensor()), element);
-  consider(launch, *plan, costs.timeOf(Collective::AllToAll, axis, bytes * plan->blocks),
-           costs.timeOf(Collective::Send, axis, bytes / plan->blocks), exchange);
+  consider(launch, *plan, costs.exchange(axis, bytes).total(),
+           costs.collective(Collective::Send, axis, bytes / plan->blocks), exchange);
 }
 
 void Overlapper::run() {

@@ -23,6 +23,7 @@
 #include "passes/mesh/SeparatePartials.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tk {
@@ -121,11 +122,16 @@ void Placer::createKernel() {
 
 KernelOp Placer::run() {
   createKernel();
+  findSoftmaxes();
   SmallVector<Operation *> body;
   for (Operation &op : kernel.getBody().front())
     body.push_back(&op);
   for (Operation *op : body) {
     if (auto compute = dyn_cast<ComputeOp>(op)) {
+      if (placeLog(compute))
+        continue;
+      for (ComputeOp sum : separated.lookup(compute))
+        place(sum);
       auto sharding = [&](Value tensor) { return tensors.lookup(tensor).sharding; };
       for (ComputeOp partial : separatePartials(compute, sharding))
         place(partial);
@@ -152,7 +158,11 @@ KernelOp Placer::run() {
 }
 
 void Placer::place(ComputeOp compute) {
-  if (placeByExchange(compute))
+  if (compute.getNumResults() > 0 && tensors.contains(compute.getResult(0)))
+    return; // ahead of its turn
+  if (auto softmax = softmaxOf.find(compute); softmax != softmaxOf.end())
+    decide(*softmax->second);
+  else if (placeByExchange(compute))
     return;
   SmallVector<TensorUse> uses = usesOf(compute);
   bool isRequired = false;
@@ -172,6 +182,15 @@ void Placer::placeWith(ComputeOp compute, MutableArrayRef<TensorUse> uses, const
     std::string why;
     if (static_cast<int>(axis) == slotAxis) {
       carriers.push_back(compute.getIndex(0));
+      continue;
+    }
+    if (const auto known = forced.find({compute, static_cast<int>(axis)});
+        known != forced.end() && (!known->second || !llvm::is_contained(carriers, known->second))) {
+      carriers.push_back(known->second);
+      reasons += (reasons.empty() ? "'" : "; '") + info.name.str() + "' " +
+                 (carriers.back() ? "divides '" + nameOf(carriers.back()).str() + "' of "
+                                  : std::string("divides nothing of ")) +
+                 describe(compute) + ": " + softmaxOf.lookup(compute)->why;
       continue;
     }
     if (keepShares(compute, uses, axis)) {
@@ -195,7 +214,10 @@ void Placer::placeWith(ComputeOp compute, MutableArrayRef<TensorUse> uses, const
   Placed placed = rewrite(compute, uses, carriers);
   if (!reasons.empty() && placed.tensor)
     note(placed.tensor.getDefiningOp(), "tk-place-collectives", Verdict::Derived, reasons);
-  combinePartials(placed, compute, carriers, query.desired);
+  Softmax *state = stateOf(compute);
+  combinePartials(placed, compute, carriers, query.desired, state ? state->axis : noShard);
+  if (state)
+    combineStates(*state, placed, compute, query.desired);
   const Type own = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
   for (int axis : gathered) {
     const bool isBool =

@@ -4,6 +4,7 @@
 
 #include "passes/mesh/ChooseCarrier.h"
 #include "passes/mesh/RowExchange.h"
+#include "passes/mesh/SoftmaxChain.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -47,12 +48,28 @@ private:
     std::map<std::pair<void *, std::vector<int>>, mlir::Value> sentRows;
   };
 
+  /// How the ranks of an axis that shards the keys of a softmax compute it (PlaceSoftmax.cpp).
+  struct Softmax {
+    SoftmaxChain chain;
+    bool isDecided = false;
+    int axis = noShard; ///< whose ranks each compute the state of their own keys
+    std::string why;
+    Placed own; ///< the logarithm of this rank's denominator
+    std::map<int, std::pair<mlir::Value, Placed>> combined; ///< of all ranks, and the total: by the
+                                                            ///< dimension that the axis shards
+  };
+  struct SoftmaxOption {
+    enum class Kind { states, gatherKeys, repeat } kind;
+    double time;
+  };
+
   // The kernel (PlaceCollectives.cpp)
   void createKernel();
   bool placeResults();
   void place(ComputeOp compute);
   void combinePartials(Placed &placed, ComputeOp compute,
-                       mlir::ArrayRef<mlir::BlockArgument> carriers, const Sharding &desired);
+                       mlir::ArrayRef<mlir::BlockArgument> carriers, const Sharding &desired,
+                       int kept);
   void addDivisibility();
   void eraseUnused();
   Sharding declaredSharding(unsigned number, int64_t rank) const;
@@ -86,6 +103,23 @@ private:
   mlir::Value standFor(ComputeOp before, mlir::ArrayRef<mlir::Value> extents, Placed placed,
                        mlir::StringRef name);
   static bool isWholeRow(const RowExchange &exchange, const TensorUse &use);
+
+  // Softmaxes over keys that ranks share (PlaceSoftmax.cpp)
+  void findSoftmaxes();
+  void decide(Softmax &softmax);
+  void decideFor(Softmax &softmax, int axis);
+  int queryOf(const SoftmaxChain &chain, int axis);
+  bool sharesKeys(const SoftmaxChain &chain, int axis) const;
+  double timeOfOperands(const SoftmaxChain &chain, int axis, int dim);
+  SoftmaxOption chooseOption(const SoftmaxChain &chain, int axis, int query, std::string &times);
+  void force(Softmax &softmax, int axis, int dim);
+  void separateSums(Softmax &softmax);
+  Softmax *stateOf(ComputeOp compute);
+  bool placeLog(ComputeOp compute);
+  void combineStates(Softmax &softmax, Placed &placed, ComputeOp compute, const Sharding &desired);
+  mlir::Value stackBlocks(const Placed &own, int axis, int dim, mlir::Location loc);
+  const std::pair<mlir::Value, Placed> &combinedLog(Softmax &softmax, int dim);
+  void computeOwnLog(Softmax &softmax);
 
   // One compute op (Placer.cpp, CombinePartials.cpp)
   Placed rewrite(ComputeOp compute, mlir::ArrayRef<TensorUse> uses,
@@ -123,6 +157,11 @@ private:
   std::map<std::pair<void *, int>, mlir::Value> offsets;
   std::map<int, mlir::Value> ranks;
   std::map<std::tuple<void *, int, unsigned>, std::unique_ptr<Route>> routes;
+  std::vector<std::unique_ptr<Softmax>> softmaxes;
+  llvm::DenseMap<mlir::Operation *, Softmax *> softmaxOf; ///< by compute op of a chain
+  /// What an axis divides of compute ops of a chain; null: nothing.
+  llvm::DenseMap<std::pair<mlir::Operation *, int>, mlir::BlockArgument> forced;
+  llvm::DenseMap<mlir::Operation *, mlir::SmallVector<ComputeOp>> separated; ///< in front of it
   llvm::DenseSet<mlir::Value> divided; ///< extents that their axis divides, as they are multiples
   bool failed = false;
 };

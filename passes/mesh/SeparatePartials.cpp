@@ -55,9 +55,7 @@ static bool isFromShards(const TensorUse &use, const Sharding &sharding) {
   });
 }
 
-/// Makes a compute op of what `op`, in the body of `compute`, computes, and has `op`'s readers read
-/// that.
-static ComputeOp hoist(Operation *op, StringRef suffix, ComputeOp compute) {
+ComputeOp separate(Operation *op, StringRef suffix, ComputeOp compute) {
   Value result = op->getResult(0);
   SmallVector<unsigned> indices = indicesBelow(result, compute);
   SmallVector<StringRef> names;
@@ -99,11 +97,11 @@ SmallVector<ComputeOp> separatePartials(ComputeOp compute,
     for (const TensorUse &use : usesOf(compute))
       if (use.load->getBlock() == compute.getBlock() &&
           isFromShards(use, shardingOf(use.load.getTensor())))
-        made.push_back(hoist(use.load, "row", compute));
+        made.push_back(separate(use.load, "row", compute));
   for (ReduceOp reduce : llvm::make_early_inc_range(compute.getBlock()->getOps<ReduceOp>())) {
     if (reduce == soleReduction(compute) || !isOverShards(reduce, usesOf(compute), shardingOf))
       continue;
-    made.push_back(hoist(reduce, stringifyReduceKind(reduce.getKind(0)), compute));
+    made.push_back(separate(reduce, stringifyReduceKind(reduce.getKind(0)), compute));
   }
   return made;
 }

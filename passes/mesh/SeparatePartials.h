@@ -14,6 +14,10 @@ namespace tk::mesh {
 mlir::SmallVector<ComputeOp> separatePartials(ComputeOp compute,
                                               llvm::function_ref<Sharding(mlir::Value)> shardingOf);
 
+/// Makes a compute op, named after `compute` and `suffix`, of what `op` in its body computes, and
+/// has `compute` read that.
+ComputeOp separate(mlir::Operation *op, llvm::StringRef suffix, ComputeOp compute);
+
 } // namespace tk::mesh
 
 #endif // TK_PASSES_MESH_SEPARATEPARTIALS_H

@@ -4,7 +4,7 @@
 //    have level 0; a compute op has the highest level of what it reads; a collective of a computed
 //    tensor makes a tensor of the next level.
 //    A compute op that an exchange sends is of the next level if it reads a reduction of rows that
-//    a gather of this level delivers.
+//    a gather of this level delivers, unless the exchange has tk.together.
 // 2. A compute op that only later levels read moves there, so that it may be fused with
 //    its readers.
 // 3. The compute ops of a level become one local kernel (LocalKernel.cpp). A compute op without
@@ -98,7 +98,7 @@ void Splitter::setLevels() {
 bool Splitter::waitsForGather(Operation *op, unsigned level) {
   const bool isSent = llvm::any_of(op->getUsers(), [](Operation *user) {
     auto exchange = dyn_cast<ExchangeOp>(user);
-    return exchange && !exchange.getSent();
+    return exchange && !exchange.getSent() && !exchange->hasAttr(mesh::togetherAttr);
   });
   if (!isSent)
     return false;

@@ -42,9 +42,14 @@ double timeOfByte(const Level &level, const Transport &transport, const Group &g
   return std::min(usual, reduced);
 }
 
+/// What copy engines do.
+bool isCopied(Collective collective) {
+  return collective == Collective::AllGather || collective == Collective::Send;
+}
+
 /// The steps of a collective through one level.
 double stepsOf(const Protocol &protocol, const Span &span, Collective collective, bool inSwitches) {
-  if (collective == Collective::AllToAll || collective == Collective::Send)
+  if (collective == Collective::AllToAll || collective == Collective::Send || protocol.isCopies)
     return 1;
   if (inSwitches)
     return 2; // up to the switch and down from it
@@ -57,6 +62,8 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
   CollectiveTime time;
   time.protocol = protocol;
   time.latency = network.protocols[protocol].base;
+  if (network.protocols[protocol].isCopies && collective == Collective::AllGather)
+    time.latency *= group.size - 1; // one copy after the other
   double highest = 0;
   for (size_t i = 0; i < network.levels.size(); ++i) {
     const Span &span = group.spans[i];
@@ -86,16 +93,20 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
 } // namespace
 
 CollectiveTime predict(const Network &network, const Group &group, Collective collective,
-                       double bytes, double part) {
+                       double bytes, double part, Copies copies) {
   CollectiveTime best;
   if (group.size <= 1 || bytes <= 0)
     return best;
   if (collective == Collective::AllToAll)
     bytes *= part;
+  bool isFirst = true;
   for (size_t p = 0; p < network.protocols.size(); ++p) {
+    if (network.protocols[p].isCopies && (copies == Copies::none || !isCopied(collective)))
+      continue;
     CollectiveTime time = timeWith(network, p, group, collective, bytes);
-    if (p == 0 || time.total() < best.total())
+    if (isFirst || time.total() < best.total())
       best = time;
+    isFirst = false;
   }
   return best;
 }
@@ -105,7 +116,8 @@ double bandwidthOf(const Network &network, const Group &group, Collective collec
     return std::numeric_limits<double>::infinity();
   double most = 0;
   for (size_t p = 0; p < network.protocols.size(); ++p)
-    most = std::max(most, 1 / timeWith(network, p, group, collective, 1).transfer);
+    if (!network.protocols[p].isCopies)
+      most = std::max(most, 1 / timeWith(network, p, group, collective, 1).transfer);
   return most;
 }
 

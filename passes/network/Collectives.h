@@ -36,12 +36,15 @@ struct CollectiveTime {
   double total() const { return latency + transfer; }
 };
 
+/// Whether a protocol of copies may be taken, too: between launches of kernels it can.
+enum class Copies : bool { none, allowed };
+
 /// The part of an all-to-all over n devices that is sent if each row goes to k of them.
 double partOfTopK(double topK, double devices);
 
 /// `part` scales the bytes of an all-to-all. A group of one device takes no time.
 CollectiveTime predict(const Network &network, const Group &group, Collective collective,
-                       double bytes, double part = 1);
+                       double bytes, double part = 1, Copies copies = Copies::none);
 
 /// Bytes a nanosecond of the array that a long all-gather of the group moves: the W of the limits
 /// of parallelism (C / W, F W / C), with (N - 1) / N taken into account. Infinite for one device.

@@ -59,12 +59,17 @@ std::vector<Protocol> readProtocols(ObjectReader &network) {
     protocol.name = reader.text("name");
     protocol.base = nanosecondsOfMicrosecond * reader.number("base_us", times);
     protocol.isRing = reader.choice("steps", {"tree", "ring"}, 1) == 1;
+    protocol.isCopies = reader.choice("by", {"kernels", "copies"}, 0) == 1;
+    protocol.multiprocessors = reader.number("multiprocessors", {0, 1024}, 0.0);
     reader.text("source", "");
     for (const Protocol &other : ArrayRef(protocols).drop_back())
       if (other.name == protocol.name)
         network.faults().add(Fault::Inconsistent, reader.placeOf("name"),
                              "two protocols are named '" + protocol.name + "'");
   }
+  if (!list->empty() && all_of(protocols, [](const Protocol &known) { return known.isCopies; }))
+    network.faults().add(Fault::Inconsistent, "protocols",
+                         "all are by copies, which do not reduce: expected one by kernels");
   return protocols;
 }
 
@@ -94,7 +99,7 @@ void readTransports(ObjectReader &reader, ArrayRef<Protocol> protocols, Level &l
   ObjectReader byName(*value, reader.placeOf("protocols"), reader.faults());
   for (const Protocol &protocol : protocols) {
     Transport &transport = level.transports.emplace_back();
-    const json::Value *entry = byName.value(protocol.name, true);
+    const json::Value *entry = byName.value(protocol.name, !protocol.isCopies);
     if (!entry)
       continue;
     ObjectReader fields(*entry, byName.placeOf(protocol.name), reader.faults());

@@ -29,12 +29,15 @@ struct Protocol {
   std::string name;
   double base = 0;     ///< of a collective, beside its steps
   bool isRing = false; ///< n - 1 steps between n units, else log2(n)
+  /// Copies by copy engines, which gather and send only, and not through every level; else kernels.
+  bool isCopies = false;
+  double multiprocessors = 0; ///< of a GPU, which a transfer holds
 };
 
 /// What a protocol reaches at one level.
 struct Transport {
   double step = 0;                                ///< latency of one step
-  std::array<double, numCollectives> shares = {}; ///< of the links' bandwidth, by collective
+  std::array<double, numCollectives> shares = {}; ///< of the links' bandwidth; 0: not possible
   /// Of the bandwidth, in bytes of the array, of an all-reduce in the switches; 0: they reduce
   /// nothing.
   double reductionShare = 0;

@@ -46,6 +46,26 @@ struct Memcpy2D {
 };
 static_assert(sizeof(Memcpy2D) == 128);
 
+/// CUipcMemHandle.
+struct IpcHandle {
+  char reserved[64];
+};
+
+/// CUstreamBatchMemOpParams: a stream waits for a word of memory, or writes one.
+struct StreamOperation {
+  enum Kind : int { wait = 1, write = 2 }; // of 32 bits
+  static constexpr unsigned until_equal = 1;
+  Kind kind = wait;
+  int padding = 0;
+  CUdeviceptr address = 0;
+  uint64_t value = 0;
+  unsigned flags = 0;
+  unsigned padding_behind = 0;
+  CUdeviceptr alias = 0;
+  uint64_t rest = 0;
+};
+static_assert(sizeof(StreamOperation) == 48);
+
 struct LaunchAttribute {
   int id;
   int padding;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ public:
   virtual bool takes(std::string_view target) const = 0;
   /// Throws `rank_lost` where a rank does not come in time or the group was aborted.
   virtual void run(const CollectiveCall &call, Stream stream) = 0;
+  /// Runs collectives of which none reads what another one writes.
+  virtual void run_together(std::span<const CollectiveCall> calls, Stream stream) {
+    for (const CollectiveCall &call : calls)
+      run(call, stream);
+  }
   /// Runs a gather_launch: the block of this rank first, then those of its peers as they arrive; or
   /// a launch_exchange: the blocks for its peers, each sent behind its launch, and its own at last.
   virtual void run_by_rows(const CollectiveCall &call, Stream stream,
@@ -51,7 +57,8 @@ public:
   /// Whether `exchange` is for the first call of given sizes alone, as it waits for the device.
   virtual bool compares_once() const { return false; }
   /// Memory for what lies between the steps of one launch on a stream, aligned to 256 bytes.
-  virtual std::shared_ptr<void> temporaries(int64_t bytes, Stream stream);
+  /// `has_blocks` says whether peers send blocks into it beside launches.
+  virtual std::shared_ptr<void> temporaries(int64_t bytes, Stream stream, bool has_blocks);
 
   int64_t position(size_t axis) const;
   int64_t size() const;

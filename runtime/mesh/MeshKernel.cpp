@@ -1,90 +1,17 @@
 // A sharded kernel on one rank: the steps of its plan, in order.
 #include "tk/mesh.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "runtime/Kernel.h"
-#include "runtime/Sha256.h"
 #include "runtime/mesh/Communicator.h"
+#include "runtime/mesh/MeshProgram.h"
 
 namespace tk {
 namespace detail {
-
-/// What all ranks of a process share of a kernel on a mesh.
-struct MeshProgram {
-  ShardedKernel sharded;
-  std::vector<Kernel> kernels;
-  std::string digest; ///< of the local kernels and the plan
-};
-
-namespace {
-
-std::string key_of(const std::vector<MeshAxis> &axes) {
-  std::string key;
-  for (const MeshAxis &axis : axes)
-    key += axis.name + "=" + std::to_string(axis.size) + ",";
-  return key;
-}
-
-std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
-                                                const std::vector<MeshAxis> &axes,
-                                                std::span<const int64_t> dims,
-                                                const std::string &network) {
-  auto program = std::make_shared<MeshProgram>();
-  program->sharded = kernel.compiled().shard(kernel.index(), axes, dims, network).value();
-  CompiledModule &locals = *program->sharded.locals;
-  std::string text = program->sharded.plan.str(kernel.signature());
-  for (size_t i = 0; i < locals.signatures().size(); ++i) {
-    auto impl =
-        std::make_shared<KernelImpl>(program->sharded.locals, i, kernel.target(), kernel.options());
-    text += impl->stage("tk", {}, {}).value();
-    program->kernels.push_back(KernelAccess::make(std::move(impl)));
-  }
-  program->digest = hex(sha256(text));
-  return program;
-}
-
-/// Programs that live, of kernels that live.
-class Programs {
-public:
-  /// The program of a kernel on a mesh, for sizes of about `dims`: threads that are its ranks share
-  /// one, and so do sizes that are placed alike.
-  std::shared_ptr<const MeshProgram> find(KernelImpl &kernel, const std::vector<MeshAxis> &axes,
-                                          std::span<const int64_t> dims,
-                                          const std::string &network) {
-    std::string key = network + " " + key_of(axes);
-    for (int64_t dim : dims)
-      key += std::to_string(dim) + ",";
-    std::lock_guard lock(m_mutex);
-    std::weak_ptr<const MeshProgram> &entry = m_by_size[{&kernel, key}];
-    std::shared_ptr<const MeshProgram> program = entry.lock();
-    if (program)
-      return program;
-    program = make_program(kernel, axes, dims, network);
-    std::weak_ptr<const MeshProgram> &alike = m_by_digest[{&kernel, program->digest}];
-    if (std::shared_ptr<const MeshProgram> known = alike.lock())
-      program = known;
-    alike = entry = program;
-    return program;
-  }
-
-private:
-  using Table =
-      std::map<std::pair<const KernelImpl *, std::string>, std::weak_ptr<const MeshProgram>>;
-  std::mutex m_mutex;
-  Table m_by_size, m_by_digest;
-};
-
-std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel, const Mesh &mesh,
-                                                std::span<const int64_t> dims = {}) {
-  static Programs programs;
-  return programs.find(kernel, mesh.axes(), dims, mesh.impl().network());
-}
-
-} // namespace
 
 /// A block of rows of the tensors of a launch that are taken by blocks; by default all rows.
 struct Block {
@@ -129,6 +56,10 @@ private:
                                         std::shared_ptr<void> &memory) const;
   void run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
            std::span<const Scalar> variables) const;
+  CollectiveCall call_of(const MeshStep &step, std::span<const TensorView> tensors) const;
+  size_t num_together(size_t first) const;
+  void run_together(size_t first, size_t count, Stream stream,
+                    std::span<const TensorView> tensors) const;
   void launch_local(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
                     std::span<const Scalar> variables, Block block = {}) const;
 
@@ -289,7 +220,10 @@ std::vector<TensorView> MeshKernelImpl::place_tensors(const Arguments &arguments
     tensors.emplace_back(nullptr, tensor.dtype, shape, m_mesh.impl().device());
   }
   if (total > 0)
-    memory = m_mesh.impl().temporaries(total, stream);
+    memory = m_mesh.impl().temporaries(
+        total, stream, std::any_of(plan().steps.begin(), plan().steps.end(), [](const auto &step) {
+          return step.communicates() && step.kind != MeshStep::Kind::all_reduce;
+        }));
   for (size_t t = 0; t < tensors.size(); ++t)
     if (plan().tensors[t].kind == MeshTensor::Kind::temporary)
       tensors[t].data = static_cast<std::byte *>(memory.get()) + offsets[t];
@@ -338,6 +272,20 @@ void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const Te
                          std::span<const Scalar> variables) const {
   if (step.kind == MeshStep::Kind::launch)
     return launch_local(step, stream, tensors, variables);
+  const CollectiveCall call = call_of(step, tensors);
+  if (step.launches()) {
+    const int64_t blocks = call.axis == no_axis ? 1 : m_mesh.axes()[call.axis].size;
+    return m_mesh.impl().run_by_rows(call, stream, [&](size_t block) {
+      launch_local(step, stream, tensors, variables, {static_cast<int64_t>(block), blocks});
+    });
+  }
+  if (call.axis != no_axis)
+    return m_mesh.impl().run(call, stream);
+  m_mesh.impl().run_alone(call, stream);
+}
+
+CollectiveCall MeshKernelImpl::call_of(const MeshStep &step,
+                                       std::span<const TensorView> tensors) const {
   const TensorView &from = tensors[step.from], &to = tensors[step.to];
   if (!from.is_contiguous() || !to.is_contiguous())
     throw Error(ErrorCode::unsupported, "argument '" + plan().tensors[step.from].name +
@@ -346,15 +294,31 @@ void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const Te
   CollectiveCall call{&step, axis, from.dtype, from.shape, to.shape, from.data, to.data};
   if (step.sent != MeshStep::no_tensor)
     call.sent = tensors[step.sent].data, call.received = tensors[step.received].data;
-  if (step.launches()) {
-    const int64_t blocks = axis == no_axis ? 1 : m_mesh.axes()[axis].size;
-    return m_mesh.impl().run_by_rows(call, stream, [&](size_t block) {
-      launch_local(step, stream, tensors, variables, {static_cast<int64_t>(block), blocks});
-    });
+  return call;
+}
+
+/// How many steps from `first` on are collectives over one axis of which none reads what another
+/// one of them makes.
+size_t MeshKernelImpl::num_together(size_t first) const {
+  const std::vector<MeshStep> &steps = plan().steps;
+  std::set<uint32_t> made;
+  size_t end = first;
+  for (; end < steps.size(); ++end) {
+    const MeshStep &step = steps[end];
+    if (step.launches() || !step.communicates() || m_axes[step.axis] == no_axis ||
+        step.axis != steps[first].axis || step.sent != MeshStep::no_tensor || made.count(step.from))
+      break;
+    made.insert(step.to);
   }
-  if (axis != no_axis)
-    return m_mesh.impl().run(call, stream);
-  m_mesh.impl().run_alone(call, stream);
+  return end - first;
+}
+
+void MeshKernelImpl::run_together(size_t first, size_t count, Stream stream,
+                                  std::span<const TensorView> tensors) const {
+  std::vector<CollectiveCall> calls;
+  for (size_t i = first; i < first + count; ++i)
+    calls.push_back(call_of(plan().steps[i], tensors));
+  m_mesh.impl().run_together(calls, stream);
 }
 
 void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
@@ -369,8 +333,15 @@ void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
     compare_ranks(variables);
     std::shared_ptr<void> memory;
     const std::vector<TensorView> tensors = place_tensors(arguments, variables, stream, memory);
-    for (const MeshStep &step : plan().steps)
-      run(step, stream, tensors, variables);
+    const std::vector<MeshStep> &steps = plan().steps;
+    for (size_t i = 0; i < steps.size();) {
+      const size_t together = num_together(i);
+      if (together > 1)
+        run_together(i, together, stream, tensors);
+      else
+        run(steps[i], stream, tensors, variables);
+      i += std::max<size_t>(together, 1);
+    }
   } catch (const std::exception &error) {
     // The others would wait for this rank.
     m_mesh.abort("rank " + std::to_string(m_mesh.rank()) + " failed: " + error.what());

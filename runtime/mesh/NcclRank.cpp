@@ -3,6 +3,7 @@
 // NCCL's collectives concatenate the ranks' buffers. That is what a plan asks for where the
 // dimension is the outermost one; otherwise blocks are packed before, or unpacked behind, by copies
 // with strides.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -170,8 +171,47 @@ void NcclRank::exchange_blocks(const CollectiveCall &call, NcclComm comm, size_t
          received.bytes, received.bytes, received.outer, stream);
 }
 
+/// Collectives that NCCL does without copies before or behind become one kernel.
+void NcclRank::run_together(std::span<const CollectiveCall> calls, Stream stream) {
+  cuda::ScopedContext scope(m_device);
+  if (std::all_of(calls.begin(), calls.end(), [&](const auto &call) { return is_copied(call); }))
+    return run_by_copies(calls, stream);
+  const bool is_one = std::all_of(calls.begin(), calls.end(), [](const CollectiveCall &call) {
+    const MeshStep::Kind kind = call.step->kind;
+    return kind == MeshStep::Kind::all_reduce ||
+           (kind == MeshStep::Kind::all_gather &&
+            Blocks(call.dtype, call.from_shape, call.step->dim).outer == 1) ||
+           (kind == MeshStep::Kind::reduce_scatter &&
+            Blocks(call.dtype, call.to_shape, call.step->dim).outer == 1);
+  });
+  if (!is_one)
+    return Communicator::run_together(calls, stream);
+  m_nccl.check(m_nccl.functions().group_start(), "ncclGroupStart");
+  for (const CollectiveCall &call : calls)
+    run(call, stream);
+  m_nccl.check(m_nccl.functions().group_end(), "ncclGroupEnd");
+}
+
+/// Blocks that peers send lie in the memory that they reach.
+std::shared_ptr<void> NcclRank::temporaries(int64_t bytes, Stream stream, bool has_blocks) {
+  m_counts.clear();
+  const bool capturing = cuda::is_capturing(m_device, stream.handle);
+  if (has_blocks && size() > 1)
+    if (const CUdeviceptr address = m_memory.reserve(bytes, stream.handle, capturing))
+      return {reinterpret_cast<void *>(address), [this, stream, capturing](void *) {
+                try {
+                  m_memory.release(stream.handle, capturing);
+                } catch (const Error &) { // of a context that is lost
+                }
+              }};
+  const CUdeviceptr address = acquire(m_temporaries, bytes, stream);
+  return {reinterpret_cast<void *>(address), [](void *) {}}; // the pool's
+}
+
 void NcclRank::run(const CollectiveCall &call, Stream stream) {
   cuda::ScopedContext scope(m_device);
+  if (is_copied(call))
+    return run_by_copies({&call, 1}, stream);
   NcclComm comm = m_comms[call.axis];
   const auto ranks = static_cast<size_t>(m_axes[call.axis].size);
   switch (call.step->kind) {
@@ -218,22 +258,29 @@ void NcclRank::await(cuda::Event &begin, cuda::Event &end) {
   }
 }
 
-std::vector<std::string> NcclRank::exchange(const std::string &own) {
+std::vector<std::byte> NcclRank::gather_bytes(const void *bytes, size_t count) {
   cuda::ScopedContext scope(m_device);
-  const Digest digest = sha256(own);
   const auto ranks = static_cast<size_t>(size());
-  cuda::DeviceBuffer buffer(m_device, digest.size() * (ranks + 1));
-  buffer.upload(digest.data(), digest.size(), digest.size() * ranks, m_stream.handle());
+  cuda::DeviceBuffer buffer(m_device, count * (ranks + 1));
+  buffer.upload(bytes, count, count * ranks, m_stream.handle());
   cuda::Event begin(m_device), end(m_device);
   begin.record(m_stream.handle());
-  m_nccl.check(m_nccl.functions().all_gather(
-                   static_cast<char *>(buffer.data()) + digest.size() * ranks, buffer.data(),
-                   digest.size(), NcclType::i8, m_world, m_stream.handle()),
+  m_nccl.check(m_nccl.functions().all_gather(static_cast<char *>(buffer.data()) + count * ranks,
+                                             buffer.data(), count, NcclType::i8, m_world,
+                                             m_stream.handle()),
                "ncclAllGather");
   end.record(m_stream.handle());
   await(begin, end);
-  std::vector<Digest> all(ranks);
-  buffer.download(all.data(), digest.size() * ranks, 0, m_stream.handle());
+  std::vector<std::byte> all(count * ranks);
+  buffer.download(all.data(), all.size(), 0, m_stream.handle());
+  return all;
+}
+
+std::vector<std::string> NcclRank::exchange(const std::string &own) {
+  const Digest digest = sha256(own);
+  const std::vector<std::byte> bytes = gather_bytes(digest.data(), digest.size());
+  std::vector<Digest> all(bytes.size() / digest.size());
+  std::memcpy(all.data(), bytes.data(), bytes.size());
   std::vector<std::string> texts;
   for (const Digest &other : all)
     texts.push_back(hex(other));

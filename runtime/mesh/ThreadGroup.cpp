@@ -31,7 +31,7 @@ void Communicator::run_alone(const CollectiveCall &call, Stream) {
   combine_on_host(call, own, 0);
 }
 
-std::shared_ptr<void> Communicator::temporaries(int64_t bytes, Stream) {
+std::shared_ptr<void> Communicator::temporaries(int64_t bytes, Stream, bool) {
   constexpr size_t alignment = 256;
   const size_t whole = (static_cast<size_t>(bytes) / alignment + 1) * alignment;
   std::shared_ptr<void> memory(std::aligned_alloc(alignment, whole), std::free);

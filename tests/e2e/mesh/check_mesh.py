@@ -17,7 +17,7 @@ def cases():
             continue
         head, options = line.split(" : ")
         file, *meshes = head.split()
-        yield (ROOT / file if file.startswith("examples") else HERE / file), meshes, options.split()
+        yield (ROOT / file if file.startswith(("examples", "bench")) else HERE / file), meshes, options.split()
 
 
 def ranks(mesh):

@@ -37,4 +37,4 @@ tk.kernel @down dims ["M", "F", "C"] params [#tk.param<"h">, #tk.param<"w">] res
     tk.yield %t : f32
   } names ["y"] : tensor<?x?xf32>
   tk.return %y : tensor<?x?xf32>
-} {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 256, 256, 256>, tk.mesh_sizes = array<i64: 2>, tk.shardings = [["", "tp"], ["tp", ""], ["tp", ""]]}
+} {tk.mesh = ["tp"], tk.mesh_dims = array<i64: 256, 256, 256>, tk.mesh_sizes = array<i64: 4>, tk.shardings = [["", "tp"], ["tp", ""], ["tp", ""]]}

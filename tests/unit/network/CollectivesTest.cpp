@@ -114,6 +114,26 @@ TEST_CASE("a stage sends to the next over the slowest level between them", "[net
   CHECK(isNear(timeOf("x=4", Collective::Send).total(), bytes / 450));
 }
 
+TEST_CASE("copies gather and send where they are allowed and reach", "[network]") {
+  Network network = pod();
+  network.protocols.push_back({"copies", 6000, false, true, 0});
+  for (Level &level : network.levels)
+    level.transports.emplace_back();
+  network.levels[0].transports[1].step = 500;
+  network.levels[0].transports[1].shares.fill(2); // twice the links' rate, to be told apart
+  auto time = [&](llvm::StringRef mesh, Collective collective, Copies copies) {
+    return predict(network, group(network, mesh), collective, bytes, 1, copies).total();
+  };
+  CHECK(isNear(time("x=8", Collective::AllGather, Copies::allowed),
+               7 * 6000 + 500 + bytes * 7 / 8 / 900)); // one copy after the other
+  CHECK(isNear(time("x=8", Collective::Send, Copies::allowed), 6000 + 500 + bytes / 900));
+  CHECK(isNear(time("x=8", Collective::AllGather, Copies::none), bytes * 7 / 8 / 450));
+  CHECK(isNear(time("x=8", Collective::AllReduce, Copies::allowed), 2 * bytes * 7 / 8 / 450));
+  // Nodes are reached by cards alone.
+  CHECK(isNear(time("x=256", Collective::AllGather, Copies::allowed), bytes * 31 / 32 / 400));
+  CHECK(isNear(bandwidthOf(network, group(network, "x=8"), Collective::AllGather), 450.0 * 8 / 7));
+}
+
 TEST_CASE("small arrays take latency: steps by the protocol", "[network]") {
   Network network = pod();
   network.protocols[0].base = 5000;

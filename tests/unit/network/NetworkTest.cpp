@@ -58,6 +58,23 @@ TEST_CASE("shares and directions can differ", "[network]") {
   CHECK(network.levels[0].down == 25);
 }
 
+TEST_CASE("a protocol can be by copies, which need not pass each level", "[network]") {
+  std::string text = podText;
+  const std::string protocols = "[{\"name\": \"p\", \"base_us\": 0}]", level = "{\"p\": {";
+  text.replace(text.find(protocols), protocols.size(),
+               "[{\"name\": \"p\", \"base_us\": 0, \"multiprocessors\": 16}, {\"name\": \"c\", "
+               "\"by\": \"copies\", \"base_us\": 6}]");
+  text.replace(text.find(level), level.size(),
+               "{\"c\": {\"step_us\": 1, \"share\": 0.5}, \"p\": {");
+  const Network network = readNetwork(text);
+  CHECK_FALSE(network.protocols[0].isCopies);
+  CHECK(network.protocols[0].multiprocessors == 16);
+  CHECK(network.protocols[1].isCopies);
+  CHECK(network.protocols[1].multiprocessors == 0);
+  CHECK(network.levels[0].transports[1].shares[static_cast<size_t>(Collective::Send)] == 0.5);
+  CHECK(network.levels[1].transports[1].shares[static_cast<size_t>(Collective::Send)] == 0);
+}
+
 TEST_CASE("the networks of examples are valid", "[network]") {
   for (const char *name : {"h100-superpod", "h100-node", "h200-pair"})
     CHECK(shippedNetwork(name) ==
@@ -93,6 +110,12 @@ TEST_CASE("faults of a network name the field", "[network]") {
       {"\"base_us\": 0", "\"base_us\": -1", Fault::OutOfRange, "protocols[0].base_us", "-1"},
       {"\"base_us\": 0", "\"base_us\": 0, \"steps\": \"star\"", Fault::Unknown,
        "protocols[0].steps", "tree, ring"},
+      {"\"base_us\": 0", "\"base_us\": 0, \"by\": \"hand\"", Fault::Unknown, "protocols[0].by",
+       "kernels, copies"},
+      {"\"base_us\": 0", "\"base_us\": 0, \"by\": \"copies\"", Fault::Inconsistent, "protocols",
+       "one by kernels"},
+      {"\"base_us\": 0", "\"base_us\": 0, \"multiprocessors\": -1", Fault::OutOfRange,
+       "protocols[0].multiprocessors", "-1"},
       {"[{\"name\": \"p\", \"base_us\": 0}]", "[]", Fault::OutOfRange, "protocols", "one protocol"},
       {"[{\"name\": \"p\", \"base_us\": 0}]", "7", Fault::WrongType, "protocols", "an array"},
       {"\"name\": \"leaf\"", "\"name\": \"node\"", Fault::Inconsistent, "levels[1].name",

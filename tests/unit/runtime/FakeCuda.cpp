@@ -2,9 +2,11 @@
 
 #include "runtime/cuda/Driver.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 using namespace tk::cuda;
 
@@ -111,6 +113,37 @@ CUresult cuMemcpy2DAsync_v2(const Memcpy2D *copy, CUstream) {
   for (size_t row = 0; row < copy->height; ++row)
     std::memcpy(reinterpret_cast<void *>(copy->to_device + row * copy->to_pitch),
                 reinterpret_cast<void *>(copy->from_device + row * copy->from_pitch), copy->width);
+  return 0;
+}
+CUresult cuIpcGetMemHandle(IpcHandle *handle, CUdeviceptr address) {
+  if (state.ipc_result)
+    return state.ipc_result;
+  std::memcpy(handle->reserved, &address, sizeof address);
+  return 0;
+}
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, IpcHandle handle, unsigned) {
+  std::memcpy(address, handle.reserved, sizeof *address);
+  ++std::atomic_ref(state.opened_handles);
+  return 0;
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr) {
+  --std::atomic_ref(state.opened_handles);
+  return 0;
+}
+// Streams run at once, so what waits for a peer waits here.
+CUresult cuStreamBatchMemOp_v2(CUstream, unsigned count, StreamOperation *operations, unsigned) {
+  if (state.capturing)
+    return 0;
+  ++std::atomic_ref(state.memory_operations);
+  for (unsigned i = 0; i < count; ++i) {
+    std::atomic_ref<uint32_t> word(*reinterpret_cast<uint32_t *>(operations[i].address));
+    const auto value = static_cast<uint32_t>(operations[i].value);
+    if (operations[i].kind == StreamOperation::write)
+      word.store(value);
+    else
+      while (word.load() != value)
+        std::this_thread::yield();
+  }
   return 0;
 }
 CUresult cuStreamIsCapturing(CUstream, int *status) {

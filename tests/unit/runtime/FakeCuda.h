@@ -16,6 +16,9 @@ struct FakeCudaState {
   int alloc_result = 0;
   int load_result = 0;
   int pointer_result = 0;
+  int ipc_result = 0; ///< of making a handle
+  int opened_handles = 0;
+  int memory_operations = 0; ///< of streams
   int contexts_pushed = 0;
   int contexts_current = 0; ///< pushed and not yet popped
   int live_allocations = 0;

@@ -168,6 +168,8 @@ int ncclRecv(void *to, size_t count, int type, int peer, Comm *comm, void *) {
   return 0;
 }
 int ncclGroupEnd() {
+  if (messages.empty()) // collectives alone, which are done
+    return 0;
   Comm &comm = *messages.front().comm;
   Group &group = *comm.group;
   const std::vector<Message> own = messages;

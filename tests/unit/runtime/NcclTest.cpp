@@ -2,16 +2,15 @@
 // memory, on a fake NCCL and a fake driver.
 #include "runtime/mesh/Nccl.h"
 #include "runtime/mesh/Communicator.h"
-#include "tests/unit/catch.h"
-#include "tk/mesh_nccl.h"
+#include "tests/unit/runtime/FakeMesh.h"
 
-#include <cstdlib>
 #include <numeric>
 #include <random>
-#include <thread>
 
 using namespace tk;
 using cuda::Nccl;
+using test::join;
+using test::onEach;
 
 TEST_CASE("an NCCL is loaded by path, with its version", "[nccl]") {
   Expected<std::unique_ptr<Nccl>> nccl = Nccl::load(FAKE_NCCL_PATH);
@@ -40,23 +39,6 @@ TEST_CASE("an NCCL that is missing, old or incomplete is a typed error", "[nccl]
 }
 
 namespace {
-
-/// Meshes of GPUs that are threads: all have joined.
-std::vector<Mesh> join(const std::vector<MeshAxis> &axes) {
-  ::setenv("TK_NCCL", FAKE_NCCL_PATH, 1);
-  ::setenv("TK_LIBCUDA", FAKE_CUDA_PATH, 1);
-  int64_t ranks = 1;
-  for (const MeshAxis &axis : axes)
-    ranks *= axis.size;
-  const std::string id = nccl_unique_id();
-  std::vector<Mesh> meshes(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] { meshes[rank] = join_nccl(id, rank, axes); });
-  for (std::thread &thread : threads)
-    thread.join();
-  return meshes;
-}
 
 Extents scaled(Extents shape, uint32_t dim, int64_t by, bool isDivided) {
   shape[dim] = isDivided ? shape[dim] / by : shape[dim] * by;
@@ -139,19 +121,6 @@ TEST_CASE("collectives of GPUs give what those on host memory give", "[nccl]") {
       }
   }
 }
-
-namespace {
-
-/// Runs work on all ranks at once.
-template <typename Work> void onEach(const std::vector<Mesh> &meshes, Work work) {
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < meshes.size(); ++rank)
-    threads.emplace_back([&, rank] { work(rank); });
-  for (std::thread &thread : threads)
-    thread.join();
-}
-
-} // namespace
 
 TEST_CASE("an exchange sends the rows that count", "[nccl]") {
   constexpr int64_t ranks = 3, rows = 4, columns = 2;
