@@ -5,15 +5,19 @@
     --ranks N                 how many GPUs (2)
     --repeats N               rounds in alternation (7); a round is 20 calls
     --plan                    also print what each rank runs
+    --copies HOW              how blocks beside launches go: auto, engines, nccl (TK_MESH_COPIES)
+    --small                   sizes that show that results are right, and no times
 
 Lines: all-gather and product (M x 4096 -> 14336), product and reduce-scatter (M x 14336 -> 4096), an all-reduce with
-residual and RMSNorm, experts of which each token has several. Partial sums of tk travel in bf16 (`wire = bf16`), as those
-of PyTorch do. The peers are cuBLAS with NCCL, and PyTorch's tensor parallelism on symmetric memory ("async"), where it
-runs. A call is timed within a CUDA graph of 20, or alone where it cannot be captured. A time is the median of rounds
+residual and RMSNorm; attention over 32768 keys that the ranks share, 64 experts of which a token has 6, and a Llama block
+(bench/mesh_models.py). Partial sums of tk travel in bf16 (`wire = bf16`), as those of PyTorch do. The peers are cuBLAS
+with NCCL, PyTorch's tensor parallelism on symmetric memory ("async"), where it runs, and for models PyTorch with NCCL
+under torch.compile. Of attention the rate of one GPU is measured, too: "of 2 GPUs" is the rate by that of as many. A call is timed within a CUDA graph of 20, or alone where it cannot be captured. A time is the median of rounds
 of the slowest rank. The error is the difference from NCCL's result, relative to its norm.
 """
 import argparse
 import os
+import re
 import statistics
 import sys
 
@@ -22,7 +26,8 @@ import torch.distributed as dist
 import torch.multiprocessing
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "python"))
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.dirname(os.path.abspath(__file__))]
+import mesh_models  # noqa: E402  (of this folder)
 
 CALLS = 20
 C, F = 4096, 14336
@@ -93,18 +98,32 @@ def async_scatter(h, w):
     return torch.ops.symm_mem.fused_matmul_reduce_scatter(h, w, "sum", scatter_dim=0, group_name=group)
 
 
-def compile_for(mesh, text):
-    import tk
-    module = tk.compile(text)
-    return mesh.kernel(module[module.kernels[0]])
+class Compiler:
+    """Kernels by text and name, on a mesh with these axes; on one GPU if there are none."""
+
+    def __init__(self):
+        self.modules, self.meshes, self.plans = {}, {}, []
+
+    def __call__(self, text, name, axes):
+        import tk
+        if text not in self.modules:
+            self.modules[text] = tk.compile(text)
+        kernel = self.modules[text][name]
+        if axes is None:
+            return kernel
+        key = tuple(axes.items())
+        if key not in self.meshes:
+            self.meshes[key] = tk.Mesh.from_torch(axes=axes)
+        self.plans.append(self.meshes[key].kernel(kernel))
+        return self.plans[-1]
 
 
 def normal(*shape, scale=1.0):
     return (torch.randn(*shape, device="cuda") * scale).bfloat16()
 
 
-def gather_case(mesh, kernel, m):
-    ranks = mesh.size
+def gather_case(kernel, m):
+    ranks = dist.get_world_size()
     x, w = normal(m // ranks, C), normal(C, F // ranks, scale=C ** -0.5)
     whole, h, out = (torch.empty(*shape, dtype=torch.bfloat16, device="cuda")
                      for shape in ((m, C), (m, F // ranks), (m, F // ranks)))
@@ -115,8 +134,8 @@ def gather_case(mesh, kernel, m):
     return (lambda: kernel(x, w, out=out)), nccl, (lambda: async_gather(x, w)), (lambda: torch.mm(whole, w, out=h)), out, h
 
 
-def scatter_case(mesh, kernel, m):
-    ranks = mesh.size
+def scatter_case(kernel, m):
+    ranks = dist.get_world_size()
     x, w = normal(m, F // ranks), normal(F // ranks, C, scale=F ** -0.5)
     part = torch.empty(m, C, dtype=torch.bfloat16, device="cuda")
     y, out = (torch.empty(m // ranks, C, dtype=torch.bfloat16, device="cuda") for _ in range(2))
@@ -127,7 +146,7 @@ def scatter_case(mesh, kernel, m):
     return (lambda: kernel(x, w, out=out)), nccl, (lambda: async_scatter(x, w)), (lambda: torch.mm(x, w, out=part)), out, y
 
 
-def norm_case(mesh, kernel, m):
+def norm_case(kernel, m):
     part, r, g = normal(1, m, C), normal(m, C), normal(C)
     dist.broadcast(r, 0)
     dist.broadcast(g, 0)
@@ -148,46 +167,87 @@ LINES = ([("all-gather, product", GATHERED, gather_case, m, "product alone") for
          [("all-reduce, residual, norm", REDUCED, norm_case, m, "all-reduce alone") for m in (1, 8, 16, 64)])
 
 
-def work(rank, options):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", rank=rank, world_size=options.ranks, device_id=torch.device("cuda", rank))
-    import tk
-    mesh = tk.Mesh.from_torch()
+def has_async_tp(options):
+    if options.no_async:
+        return False
     try:
-        if options.no_async:
-            raise ImportError
         from torch.distributed._symmetric_memory import enable_symm_mem_for_group
         enable_symm_mem_for_group(dist.group.WORLD.group_name)
-        has_async = True
+        return True
     except Exception:
-        has_async = False
-    torch.manual_seed(rank)
-    kernels = {}
+        return False
+
+
+def product_line(compiler, text, case, m, has_async):
+    """Ours and the peers by name, the result and NCCL's, and what it takes alone."""
+    kernel = re.search(r"kernel (\w+)", text).group(1)
+    ours, nccl, fast, single, got, want = case(compiler(text, kernel, {"tp": dist.get_world_size()}), m)
+    peers = {"NCCL": nccl}
+    if fast and has_async:
+        peers["async"] = fast
+    return mesh_models.Case(ours, peers, got, want, single=single)
+
+
+def report(title, case, options, alone):
+    """Checks a line's result, and measures it; all ranks do, and the first one prints."""
+    case.ours()
+    for peer in case.peers.values():
+        peer()
+    if case.one_gpu:
+        case.single()
+    torch.cuda.synchronize()
+    wrong = error(case.got, case.want)
+    calls = [case.ours, *case.peers.values()] + ([case.single] if case.single else [])
+    if options.small:
+        if dist.get_rank() == 0:
+            print(f"{title:34} err {wrong:.1e}", flush=True)
+        return
+    found, how = times(calls, options.repeats, options.captures and case.captures)
+    own, others = found[0], dict(zip(case.peers, found[1:]))
+    text = f"{title:34} tk {own:8.1f} us"
+    for name, other in others.items():
+        text += f"  {name} {other:8.1f} ratio {other / own:.2f}"
+    if case.one_gpu:
+        ranks = dist.get_world_size()
+        text += f"  one GPU {found[-1]:8.1f}: {found[-1] / own / ranks:.2f} of {ranks} GPUs"
+    elif case.single:
+        text += f"  {alone} {found[-1]:8.1f}"
+    text += "".join(f"  (not captured: {reason})" for reason in how if reason is not True)
+    if dist.get_rank() == 0:
+        print(f"{text}  err {wrong:.1e}", flush=True)
+
+
+def lines(options):
+    """Titles, what the time alone is of, and functions that make a line's case."""
     for name, text, case, m, alone in LINES:
-        title = f"{name} M={m}"
+        def product(compiler, has_async, text=text, case=case, m=m):
+            return product_line(compiler, text, case, m, has_async)
+        yield f"{name} M={m}", alone, product
+    for name, case, sizes, small in mesh_models.LINES:
+        def model(compiler, _, case=case, sizes=small if options.small else sizes):
+            return case(compiler, **sizes)
+        yield name, "", model
+
+
+def work(rank, options):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port), TK_MESH_COPIES=options.copies)
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=options.ranks, device_id=torch.device("cuda", rank))
+    has_async, compiler = has_async_tp(options), Compiler()
+    torch.manual_seed(rank)
+    for title, alone, make in lines(options):
         if options.words and not any(word in title for word in options.words):
             continue
         try:
-            if text not in kernels:
-                kernels[text] = compile_for(mesh, text)
-            ours, nccl, fast, single, got, want = case(mesh, kernels[text], m)
-            ours()
-            nccl()
-            torch.cuda.synchronize()
-            wrong = error(got, want)
-            calls = [ours, nccl, single] + ([fast] if fast and has_async else [])
-            (tk_time, peer, least, *others), how = times(calls, options.repeats, options.captures)
-            if rank == 0:
-                note = f"  async {others[0]:8.1f} ratio {others[0] / tk_time:.2f}" if others else ""
-                note += "" if how[0] is True else f"  (not captured: {how[0]})"
-                print(f"{title:34} tk {tk_time:8.1f} us  NCCL {peer:8.1f} ratio {peer / tk_time:.2f}  "
-                      f"{alone} {least:8.1f}{note}  err {wrong:.1e}", flush=True)
-                if options.plan:
-                    print(kernels[text].plan, flush=True)
+            compiler.plans.clear()
+            report(title, make(compiler, has_async), options, alone)
+            if options.plan and rank == 0:
+                for kernel in compiler.plans:
+                    print(kernel.plan, flush=True)
         except Exception as failure:
             print(f"rank {rank}: {title} failed: {str(failure).splitlines()[0][:300]}", flush=True)
             break
+        torch.cuda.empty_cache()
     dist.destroy_process_group()
 
 
@@ -198,6 +258,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--plain", dest="captures", action="store_false", help="plain calls, no CUDA graphs")
+    parser.add_argument("--copies", default="auto", choices=["auto", "engines", "nccl"])
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--no-async", action="store_true", help="without the peers on symmetric memory")
     parser.add_argument("--port", type=int, default=29517)
     options = parser.parse_args()
