@@ -267,7 +267,7 @@ def described(name):
 def all_reduce_of_two(network, size):
     """Nanoseconds, by the formulas of docs/explanation/network-model.md for one level of two GPUs."""
     level, times = network["levels"][0], []
-    for protocol in network["protocols"]:
+    for protocol in (p for p in network["protocols"] if p.get("by") != "copies"):
         own = level["protocols"][protocol["name"]]
         share = own["share"]["all_reduce"] if isinstance(own["share"], dict) else own["share"]
         bandwidth = level["links"] * level["link_gb_s"] * share
