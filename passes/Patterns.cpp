@@ -213,6 +213,7 @@ static constexpr PatternInfo dropPatterns[] = {
 
 static constexpr PatternInfo joinPatterns[] = {
     {.name = "moments", .summary = "Reduce a mean and a variance in one exchange."},
+    {.name = "differences", .summary = "Take a sum of differences from the moments."},
     {.name = "maxima", .summary = "Reduce a maximum and a sum of exponentials in one exchange."},
 };
 

@@ -28,7 +28,7 @@ static bool isInStep(Operation *op, FuncOp function) {
 }
 
 JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
-  if (!bits.warps || op->hasAttr(openAttrName))
+  if (!bits.warps || op->hasAttr(openAttrName) || op->hasAttr(besideNextAttrName))
     return JoinKind::InWarps;
   if (function.isSpread() && bits.lanes == kAllLaneBits &&
       bits.warps == function.getNumWarps() - 1 && isInStep(op, function))
@@ -67,6 +67,56 @@ void tk::gpu::joinAxes(FuncOp function) {
     first->setAttr(openAttrName, open);
     if (joinKindOf(last, function, joinedBits(last)) != JoinKind::Blocks)
       first->removeAttr(openAttrName);
+  });
+}
+
+/// The next reduction in the block of `reduce`, if nothing between them synchronises or writes.
+static gpu::ReduceOp nextReduction(gpu::ReduceOp reduce) {
+  for (Operation *op = reduce->getNextNode(); op; op = op->getNextNode()) {
+    if (auto next = dyn_cast<gpu::ReduceOp>(op))
+      return next;
+    const bool isPlain =
+        op->getNumRegions() == 0 &&
+        (isMemoryEffectFree(op) || isa<gpu::LoadOp, PrivateLoadOp>(op)) &&
+        !isa<ReduceRunsOp, ArgReduceOp, MomentsOp, WeightsOp, gpu::ScanOp, ConvertLayoutOp>(op);
+    if (!isPlain)
+      return {};
+  }
+  return {};
+}
+
+gpu::ReduceOp tk::gpu::reductionBeside(gpu::ReduceOp reduce) {
+  for (Operation *op = reduce->getPrevNode(); op; op = op->getPrevNode())
+    if (auto before = dyn_cast<gpu::ReduceOp>(op))
+      return before->hasAttr(besideNextAttrName) ? before : gpu::ReduceOp();
+  return {};
+}
+
+/// Does no operation in front of `next` need `first`?
+static bool isNeededBehind(gpu::ReduceOp first, gpu::ReduceOp next) {
+  return llvm::all_of(first->getUsers(), [&](Operation *user) {
+    Operation *here = first->getBlock()->findAncestorOpInBlock(*user);
+    return here && here != next && next->isBeforeInBlock(here);
+  });
+}
+
+void tk::gpu::joinNeighbours(FuncOp function) {
+  auto isExchanged = [&](gpu::ReduceOp reduce) {
+    if (!getLayout(reduce.getSource().getType()) || isa<RankedTensorType>(reduce.getType()) ||
+        !reduce.getType().isF32() || reduce->hasAttr(openAttrName) || reduce.getAsIntegers() ||
+        reduce->getParentOfType<WarpRolesOp>())
+      return JoinKind::InWarps;
+    return joinKindOf(reduce, function, joinedBits(reduce));
+  };
+  function.walk([&](gpu::ReduceOp first) {
+    const JoinKind kind = isExchanged(first);
+    if ((kind != JoinKind::UniformWarps && kind != JoinKind::Blocks) || reductionBeside(first))
+      return;
+    gpu::ReduceOp next = nextReduction(first);
+    if (next && isExchanged(next) == kind && next.getKind() == first.getKind() &&
+        getLayout(next.getSource().getType()) == getLayout(first.getSource().getType()) &&
+        next.getAxis() == first.getAxis() && isNeededBehind(first, next))
+      first->setAttr(besideNextAttrName, UnitAttr::get(function.getContext()));
   });
 }
 
@@ -135,7 +185,9 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
     const JoinKind kind = joinKindOf(op, function, bits);
     // Blocks send each other whole words.
     const unsigned element = elementBytes(result, function);
-    const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : 1,
+    auto reduce = dyn_cast<gpu::ReduceOp>(op);
+    const unsigned numbers = reduce && reductionBeside(reduce) ? 2 : 1;
+    const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : numbers,
                                     kind == JoinKind::Blocks ? std::max(element, 4u) : element);
     if (kind == JoinKind::EachLane && !hasOwnExchange(op, kind))
       share(bytes);

@@ -32,6 +32,9 @@ bool hasOwnExchange(mlir::Operation *op, JoinKind kind);
 /// The unit attribute of a tkgpu.reduce that leaves each thread its own value. Its only reader
 /// reduces these values to a number, with one barrier (see joinAxes).
 inline constexpr llvm::StringRef openAttrName = "open";
+/// The unit attribute of a tkgpu.reduce whose value warps exchange together with that of the next
+/// tkgpu.reduce of its block (see joinNeighbours).
+inline constexpr llvm::StringRef besideNextAttrName = "beside_next";
 /// On a tkgpu.scan of suffixes: each element is joined with those behind it.
 inline constexpr llvm::StringRef backwardAttrName = "backward";
 
@@ -42,6 +45,12 @@ AxisBits joinedBits(ReduceOp reduce);
 /// Gives two consecutive reductions, along both axes of a tile that the blocks of a cluster share,
 /// one exchange. These blocks always exchange the values of all of their threads.
 void joinAxes(FuncOp function);
+
+/// Gives two reductions to numbers, of which neither needs the other and nothing between them the
+/// first, one exchange, where all threads of a block or of a cluster share each row.
+void joinNeighbours(FuncOp function);
+/// The reduction whose value is exchanged together with that of `reduce`; null if there is none.
+ReduceOp reductionBeside(ReduceOp reduce);
 
 /// Bytes that a block needs to combine `count` values of `bytes` each, for each thread.
 int64_t joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes);

@@ -3,7 +3,8 @@
 // This pass gives every buffer in shared memory its offset, and inserts the waits and barriers that
 // the accesses need.
 //
-// 1. In a cluster, two consecutive reductions along both axes of a tile become one exchange.
+// 1. In a cluster, two consecutive reductions along both axes of a tile become one exchange. So do
+//    two reductions of rows that do not need each other.
 // 2. Copies that no pipeline waits for are waited for just before the first load that may need
 //    them.
 // 3. A buffer is live from its first to its last use, both widened to the outermost loop around
@@ -237,6 +238,7 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       joinAxes(function);
+      joinNeighbours(function);
       insertWaits(*function.getBlock());
       int64_t bytes = placePrivate(function, placeBuffers(function));
       bytes = placePhases(function, bytes);

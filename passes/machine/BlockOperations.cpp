@@ -3,6 +3,7 @@
 #include "passes/machine/OperationCost.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -173,6 +174,8 @@ bool BlockWalk::visitReduction(Operation *op, double times) {
       gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(reduce.getAxis()));
       steps = llvm::popcount(bits.lanes);
       crossesWarps = bits.warps != 0;
+      if (reduce->hasAttr(gpu::besideNextAttrName))
+        return true; // the next reduction's exchange brings its value, too
     }
   Type result = op->getResult(0).getType();
   const double results = isa<RankedTensorType>(result)

@@ -10,14 +10,16 @@
 // 2. Pattern `moments`: a sum, and the sum of squared differences of its elements from a scalar c,
 //    both follow from `tkgpu.moments`. The squares about c are those about the mean plus n (mean -
 //    c)^2, whatever c is.
-// 3. Pattern `maxima`: a maximum, and the sum of exponentials relative to it, follow from
+// 3. Pattern `differences`: the sum of the differences of a row's elements from c, which the
+//    gradient of a norm needs, follows from the moments as well. It is n (mean - c).
+// 4. Pattern `maxima`: a maximum, and the sum of exponentials relative to it, follow from
 //    `tkgpu.weights`, if the exponentials need only be exact for 16 bits. The exponentials of each
 //    warp are used again, times one number a warp. Quotients by the sum become products with its
 //    reciprocal.
-// 4. A thread holds its elements as f32 meanwhile. Rows of more than 32 elements a thread are
+// 5. A thread holds its elements as f32 meanwhile. Rows of more than 32 elements a thread are
 //    declined, unless they are read from thread-private staging. They are then read in chunks, and
 //    once more for the exponentials.
-// 5. In a cluster, a reduction in a branch or an inner loop is declined: the blocks exchange only
+// 6. In a cluster, a reduction in a branch or an inner loop is declined: the blocks exchange only
 //    where all execute it.
 //
 // Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
@@ -123,6 +125,31 @@ static Operation *joinMoments(gpu::ReduceOp squares) {
   return joined;
 }
 
+/// `differences` is the sum of the differences of a row from a scalar. It follows from the row's
+/// moments, if there are any: it is n (mean - scalar).
+static bool joinDifferences(gpu::ReduceOp differences) {
+  auto sub = differences.getSource().getDefiningOp<arith::SubFOp>();
+  Value row = sub ? sub.getLhs() : Value(), about = sub ? subtrahend(sub, row) : Value();
+  if (!about)
+    return false;
+  for (Operation *user : row.getUsers()) {
+    auto moments = dyn_cast<MomentsOp>(user);
+    if (!moments || moments->getBlock() != differences->getBlock() ||
+        !moments->isBeforeInBlock(differences))
+      continue;
+    OpBuilder builder(differences);
+    const Location loc = differences.getLoc();
+    const int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * 32 *
+                           differences->getParentOfType<FuncOp>().getNumWarps();
+    Value count = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(double(length)));
+    Value shift = arith::SubFOp::create(builder, loc, moments.getMean(), about);
+    differences.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, loc, shift, count));
+    differences.erase();
+    return true;
+  }
+  return false;
+}
+
 /// What `op` multiplies `exponentials` by, a tile; null if it does something else.
 static Value factorOf(Operation *op, Value exponentials, OpBuilder &builder) {
   if (auto product = dyn_cast<arith::MulFOp>(op); product && product.getLhs() != product.getRhs())
@@ -212,6 +239,13 @@ struct JoinReductions : tk::impl::JoinReductionsBase<JoinReductions> {
         joined.insert(other);
         numJoined += other != nullptr;
         return other != nullptr;
+      });
+    });
+    patterns.run("differences", [&] {
+      llvm::erase_if(sums, [&](gpu::ReduceOp sum) {
+        const bool isJoined = joinDifferences(sum);
+        numJoined += isJoined;
+        return isJoined;
       });
     });
     patterns.run("maxima", [&] {

@@ -86,6 +86,8 @@ void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type
 /// Do all threads meet between one execution of `op` and the next, for another reduction in its
 /// block?
 static bool isFollowedByMeeting(Operation *op, gpu::FuncOp func) {
+  if (!op->getBlock()->getOps<gpu::MomentsOp>().empty())
+    return true;
   return llvm::any_of(op->getBlock()->getOps<gpu::ReduceOp>(), [&](gpu::ReduceOp other) {
     const gpu::LayoutAttr layout = gpu::getLayout(other.getSource().getType());
     return other != op && layout &&
@@ -205,6 +207,18 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   }
   const std::string array = takeReduced(*matched, terms, registersOf(source), type);
   const unsigned count = matched->registers;
+  if (reduce->hasAttr(gpu::besideNextAttrName)) {
+    names[result] = array; // until the next reduction
+    return success();
+  }
+  if (gpu::ReduceOp beside = gpu::reductionBeside(reduce)) {
+    const std::string both = freshName("both");
+    line(type + " " + both + "[2] = {" + names[beside.getResult()] + "[0], " + array + "[0]};");
+    combineAcross(reduce, both, type, functor, 2, elementBytes(source.getType()), bits);
+    declare(beside.getResult(), both + "[0]");
+    declare(result, both + "[1]");
+    return success();
+  }
   if (!reduce->hasAttr(gpu::openAttrName))
     combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
   if (isTile(result))
