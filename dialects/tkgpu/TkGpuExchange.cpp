@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -92,12 +93,28 @@ gpu::ReduceOp tk::gpu::reductionBeside(gpu::ReduceOp reduce) {
   return {};
 }
 
-/// Does no operation in front of `next` need `first`?
-static bool isNeededBehind(gpu::ReduceOp first, gpu::ReduceOp next) {
-  return llvm::all_of(first->getUsers(), [&](Operation *user) {
-    Operation *here = first->getBlock()->findAncestorOpInBlock(*user);
-    return here && here != next && next->isBeforeInBlock(here);
-  });
+/// Moves what needs `first` behind `next`, if `next` does not need it; false otherwise. Nothing
+/// between the two writes.
+static bool moveBehind(gpu::ReduceOp first, gpu::ReduceOp next) {
+  llvm::SmallSetVector<Operation *, 8> dependent;
+  for (Operation *op = first->getNextNode();; op = op->getNextNode()) {
+    const bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return def && (def == first || dependent.contains(def));
+    });
+    if (op == next && depends)
+      return false;
+    if (op == next)
+      break;
+    if (depends)
+      dependent.insert(op);
+  }
+  Operation *last = next;
+  for (Operation *op : dependent) {
+    op->moveAfter(last);
+    last = op;
+  }
+  return true;
 }
 
 void tk::gpu::joinNeighbours(FuncOp function) {
@@ -115,7 +132,7 @@ void tk::gpu::joinNeighbours(FuncOp function) {
     gpu::ReduceOp next = nextReduction(first);
     if (next && isExchanged(next) == kind && next.getKind() == first.getKind() &&
         getLayout(next.getSource().getType()) == getLayout(first.getSource().getType()) &&
-        next.getAxis() == first.getAxis() && isNeededBehind(first, next))
+        next.getAxis() == first.getAxis() && moveBehind(first, next))
       first->setAttr(besideNextAttrName, UnitAttr::get(function.getContext()));
   });
 }
