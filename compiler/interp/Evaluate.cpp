@@ -159,6 +159,22 @@ void Evaluation::reduceTile(const TensorSlot &slot, ComputeProgram &compute,
   }
 }
 
+void Evaluation::beginCounts() {
+  counts = std::make_unique<Counts>();
+  for (const TensorState &state : states) {
+    int64_t elements = 1;
+    for (int64_t extent : state.shape)
+      elements *= extent;
+    counts->isRead.emplace_back(elements);
+  }
+}
+
+/// Is an instruction an operation on floats? Conversions and choices are none.
+static bool isFloatOperation(Code code) {
+  return (code >= Code::AddF && code <= Code::CopySign) ||
+         (code >= Code::NegF && code <= Code::Trunc) || code == Code::Fma || code == Code::FPowI;
+}
+
 void Evaluation::run(const Body &body) {
   for (const Instruction &instruction : body.instructions)
     execute(instruction);
@@ -173,6 +189,8 @@ void Evaluation::execute(const Instruction &instruction) {
   case Code::Scan:
     return scan(instruction);
   default:
+    if (counts)
+      counts->operations += isFloatOperation(instruction.code);
     return executeScalar(instruction, frame.data(), rounding);
   }
 }
@@ -192,6 +210,8 @@ void Evaluation::load(const Instruction &instruction) {
     }
     position = position * shape[axis] + index;
   }
+  if (counts && program.tensors[instruction.tensor].compute < 0)
+    counts->isRead[instruction.tensor][position] = true;
   // Evaluating a compute overwrites the slots of its own body only.
   frame[instruction.destination] = element(instruction.tensor, position);
 }
@@ -268,6 +288,8 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
                             int64_t index) {
   size_t n = reduction.kinds.size();
   if (n == 1) {
+    if (counts)
+      ++counts->operations;
     run(reduction.body);
     Cell term = termOf(reduction, 0);
     ReduceKind kind = reduction.kinds[0];
@@ -338,6 +360,8 @@ void Evaluation::scan(const Instruction &instruction) {
   Cell accumulator = same ? scan.accumulator : identity(scan.kind, scan.isFloat, instruction.width);
   for (int64_t i = from; i <= position; ++i) {
     frame[scan.body.arguments[0]].i = i;
+    if (counts)
+      ++counts->operations;
     run(scan.body);
     accumulator = combine(scan.kind, scan.isFloat, instruction.width, sumRounding(), accumulator,
                           frame[scan.body.yields[0]]);

@@ -35,6 +35,12 @@ private:
   int64_t *total = nullptr;
 };
 
+/// What an evaluation has done.
+struct Counts {
+  double operations = 0;                 ///< on floats, as WorkCount counts them
+  std::vector<std::vector<bool>> isRead; ///< of each parameter, by element
+};
+
 class Evaluation {
 public:
   explicit Evaluation(KernelProgram &program) : program(program) {}
@@ -45,6 +51,9 @@ public:
   Cell element(int tensor, int64_t position);
   void takeAbsentTerms(bool takes);
   void redraw(unsigned draw);
+  /// Counts from now on; after bind().
+  void beginCounts();
+  const Counts *getCounts() const { return counts.get(); }
 
 private:
   struct TensorState {
@@ -72,6 +81,7 @@ private:
   void scan(const Instruction &instruction);
   Cell termOf(const Reduction &reduction, size_t k) const;
 
+  std::unique_ptr<Counts> counts; ///< null: nobody asks
   bool takesAbsentTerms = false;
   KernelProgram &program;
   int64_t memoBytes = 0;

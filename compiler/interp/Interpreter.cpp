@@ -3,6 +3,8 @@
 
 #include "compiler/interp/Evaluation.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cstring>
 
 namespace tk::interp {
@@ -85,6 +87,18 @@ bool Reference::resultIsFloat(unsigned result) const {
 void Reference::redraw(unsigned draw) { m_evaluation->redraw(draw); }
 
 void Reference::takeAbsentTerms(bool takes) { m_evaluation->takeAbsentTerms(takes); }
+
+void Reference::beginCounts() { m_evaluation->beginCounts(); }
+
+double Reference::countedOperations() const { return m_evaluation->getCounts()->operations; }
+
+std::vector<int64_t> Reference::countedReads() const {
+  std::vector<int64_t> reads;
+  for (int tensor : m_program->paramTensors)
+    if (tensor >= 0)
+      reads.push_back(llvm::count(m_evaluation->getCounts()->isRead[tensor], true));
+  return reads;
+}
 
 Cell Reference::element(unsigned result, int64_t position) {
   return m_evaluation->element(m_program->results[result], position);

@@ -94,6 +94,12 @@ public:
   /// they compute in f32 up or down at random, by a chance such that the mean is exact.
   void redraw(unsigned draw);
 
+  /// Counts what elements that are asked for from now on need, after bind(): operations on floats,
+  /// each term of a reduction one of them, and how many elements of each tensor parameter are read.
+  void beginCounts();
+  double countedOperations() const;
+  std::vector<int64_t> countedReads() const;
+
   /// Evaluates anew, with terms that masks leave out as products of 0 with what stands there, or
   /// without. A matrix unit takes such terms where other rows of its tile have them.
   void takeAbsentTerms(bool takes);

@@ -3,6 +3,22 @@
 
 namespace tk::emu {
 
+// The shapes of warp-level products.
+static constexpr double fragmentRows = 16, fragmentColumns = 8, wideDepth = 4;
+
+/// Elements of k: a row of them takes 32 bytes.
+static double fragmentDepth(Products type) {
+  switch (type) {
+  case Products::bf16:
+  case Products::f16:
+    return 16;
+  case Products::tf32:
+    return 8;
+  default:
+    return 32;
+  }
+}
+
 void *Cluster::shared_memory() { return SharedMemory::address(); }
 
 Block &Cluster::sharedAt(const void *address, int64_t &offset, Place place) {
@@ -163,6 +179,8 @@ void Cluster::multiply(Products type, void *c, const void *a, const void *b, Pla
     return;
   requireFullWarp(*warp, "a matrix product", place);
   multiplyFragments(type, warp->to, warp->from, warp->second);
+  if (global.counts)
+    global.counts->multiplied(fragmentRows * fragmentColumns * fragmentDepth(type));
   finish(*warp);
 }
 
@@ -178,6 +196,8 @@ void Cluster::multiply_f64(double *c, const double *a, const double *b, Place pl
     return;
   requireFullWarp(*warp, "a matrix product", place);
   multiplyWide(warp->to, warp->from, warp->second);
+  if (global.counts)
+    global.counts->multiplied(fragmentRows * fragmentColumns * wideDepth);
   finish(*warp);
 }
 

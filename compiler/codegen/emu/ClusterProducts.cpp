@@ -103,6 +103,8 @@ void Cluster::beginProduct(Warpgroup &group, Place place) {
   const auto bytes = static_cast<size_t>(group.shape.n) / 2 * 4;
   for (void *registers : group.acc)
     product.accumulators.push_back(takeAccumulator(group, registers, bytes));
+  if (global.counts)
+    global.counts->multiplied(double{ProductShape::rows} * product.shape.n * product.shape.depth());
   group.products.push_back(std::move(product));
   if (byChance())
     for (Product &begun : group.products) // in order: they may share accumulators

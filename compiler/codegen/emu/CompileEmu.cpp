@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 namespace tk {
 namespace emu {
@@ -182,7 +184,17 @@ void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Tim
                            z + fault->block / (dx * dy)) +
                      fault->text,
                  fault->place);
+        if (memory.counts)
+          memory.counts->endCluster();
       }
+}
+
+static void sayCounts(const std::string &symbol, const Counts &counts) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "emulated '%s': %.0f bytes read, %.0f written, %.0f multiply-adds", symbol.c_str(),
+                counts.read, counts.written, counts.products);
+  detail::log_message(text);
 }
 
 void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
@@ -218,7 +230,12 @@ void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
     const std::string &symbol = plan.launches[i].launch->symbol;
     if (observer)
       observer->before(symbol, nullptr);
+    Counts counts;
+    if (detail::log_enabled())
+      memory.counts = &counts;
     launch(plan, i, when, order, sites, memory, boxes);
+    if (std::exchange(memory.counts, nullptr))
+      sayCounts(symbol, counts);
     if (observer)
       observer->after(symbol, nullptr);
   }

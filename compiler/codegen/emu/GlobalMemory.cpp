@@ -173,6 +173,12 @@ GlobalMemory::Buffer *GlobalMemory::locate(const void *address, int bytes, int a
   return &buffer;
 }
 
+/// Where a byte would be if the buffer began at whole sectors, as tensors of a GPU do.
+uintptr_t GlobalMemory::addressOnDevice(const Buffer &buffer, int64_t offset) {
+  constexpr uintptr_t alignment = 256;
+  return buffer.address / alignment * alignment + static_cast<uintptr_t>(offset);
+}
+
 const void *GlobalMemory::locateRead(const void *from, int bytes, int alignment, Access mine,
                                      const Viewer &viewer) {
   int64_t offset;
@@ -192,6 +198,8 @@ const void *GlobalMemory::locateRead(const void *from, int bytes, int alignment,
         clash("reads", *buffer, c * buffer->element + buffer->low, other, true);
         return nullptr;
       }
+  if (counts)
+    counts->access(mine, addressOnDevice(*buffer, offset), bytes, false);
   return buffer->data + offset;
 }
 
@@ -221,6 +229,8 @@ bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, A
   if (!buffer->written.empty())
     for (int64_t b = begin; b < begin + bytes; ++b)
       buffer->written[static_cast<size_t>(b)] = true;
+  if (counts)
+    counts->access(mine, addressOnDevice(*buffer, offset), bytes, true);
   std::memcpy(buffer->data + offset, from, static_cast<size_t>(bytes));
   return true;
 }

@@ -2,6 +2,7 @@
 #ifndef TK_COMPILER_CODEGEN_EMU_GLOBALMEMORY_H
 #define TK_COMPILER_CODEGEN_EMU_GLOBALMEMORY_H
 
+#include "compiler/codegen/emu/Counts.h"
 #include "compiler/codegen/emu/Shadow.h"
 #include "compiler/codegen/emu/Sites.h"
 #include "runtime/device/emu/engine.h"
@@ -61,6 +62,7 @@ public:
   bool complete();
 
   std::string complaint;
+  Counts *counts = nullptr; ///< of the launch that runs; null: nobody asks
 
 private:
   static constexpr uintptr_t firstAddress = 0x4000'0000'0000'0000;
@@ -87,6 +89,7 @@ private:
              bool otherWrites);
   static std::string elementText(const Buffer &buffer, int64_t offset);
   Buffer &add(const std::string &name);
+  static uintptr_t addressOnDevice(const Buffer &buffer, int64_t offset);
 
   const Order &order;
   const Sites &sites;

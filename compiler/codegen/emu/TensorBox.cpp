@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tk::emu {
 
@@ -124,9 +125,15 @@ bool TensorBox::load(GlobalMemory &global, const int *at, const int *by, int64_t
                      const Viewer &viewer, std::vector<unsigned char> &data) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   data.resize(static_cast<size_t>(bytes()));
-  if (!by && isOutside(at) &&
-      !global.locateRead(address, static_cast<int>(size), static_cast<int>(size), mine, viewer))
-    return false;
+  if (!by && isOutside(at)) {
+    // Nothing is moved: the tensor has to be there all the same.
+    Counts *const counts = std::exchange(global.counts, nullptr);
+    const bool isThere =
+        global.locateRead(address, static_cast<int>(size), static_cast<int>(size), mine, viewer);
+    global.counts = counts;
+    if (!isThere)
+      return false;
+  }
   auto visit = [&](int64_t element, const char *from, int64_t count) {
     const unsigned char *source = nullptr;
     if (from) {
