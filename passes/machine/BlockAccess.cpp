@@ -185,16 +185,17 @@ static double bytesOfCache(const KnownValues &values, ValueRange indices, ValueR
   return instructions * clocksOfWarp(places, vector * bytesOfElement) * double(sharedRate);
 }
 
-/// Accesses that a block's first-level cache still has.
+/// Accesses that a block's first-level cache still has: this many, and so many bytes back.
 static constexpr size_t mostRecent = 64;
+static constexpr double mostKeptBytes = 128 * 1024;
 
 /// The part of an access that none of the accesses to the tensor before it has brought: neighbours
 /// of a stencil, and the odd elements beside the even ones, lie in the same sectors.
-double BlockWalk::newShare(unsigned tensor, const Footprint &access) {
+double BlockWalk::newShare(unsigned tensor, Footprint access) {
   double most = 0;
   std::vector<Footprint> &before = recent[tensor];
   for (const Footprint &other : before) {
-    if (other.axes.size() != access.axes.size())
+    if (other.axes.size() != access.axes.size() || readSoFar - other.readBefore > mostKeptBytes)
       continue;
     double common = 1, rest = std::abs(double(access.base - other.base));
     for (auto [distance, count] : llvm::reverse(access.axes)) {
@@ -207,7 +208,8 @@ double BlockWalk::newShare(unsigned tensor, const Footprint &access) {
   }
   if (before.size() >= mostRecent)
     before.erase(before.begin());
-  before.push_back(access);
+  access.readBefore = readSoFar;
+  before.push_back(std::move(access));
   return 1 - most;
 }
 
@@ -251,10 +253,13 @@ void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRan
     counts.work.sharedBytes += bytesOfCache(values, indices, strides, dims, tile, vector,
                                             std::max<int64_t>(int64_t(elementBytes(element)), 1)) *
                                share * times;
-  if (writes)
+  if (writes) {
     traffic.writtenBytes += places.bytes * times;
-  else
-    traffic.readBytes += places.bytes * times * newShare(argument->second.tensor, places);
+  } else {
+    const double bytes = places.bytes * newShare(argument->second.tensor, places);
+    traffic.readBytes += bytes * times;
+    readSoFar += bytes; // a loop multiplies it by its iterations
+  }
 }
 
 /// The share of a box of `length` from `begin` on that lies inside an axis.

@@ -190,7 +190,9 @@ void BlockWalk::visitFor(scf::ForOp loop, double times) {
     // What iterations between leave behind is not known.
     for (auto [argument, known] : llvm::zip(loop.getRegionIterArgs(), carried))
       values.set(argument, iteration == next ? known : Known());
+    const double before = readSoFar;
     walk(*loop.getBody(), times * weight);
+    readSoFar = before + (readSoFar - before) * weight;
     for (auto [yielded, known] : llvm::zip(loop.getYieldedValues(), carried))
       known = values.get(yielded);
     next = iteration + 1;

@@ -47,6 +47,7 @@ struct Footprint {
   double run = 1;                                         ///< neighbours, with gaps within sectors
   llvm::SmallVector<std::pair<int64_t, int64_t>, 4> axes; ///< distance and count, beyond the run
   double bytes = 0;                                       ///< of all sectors
+  double readBefore = 0;                                  ///< bytes that the block had read before
 };
 
 /// What blocks do. `work` has no bytes of device memory: they follow from all blocks' traffic.
@@ -99,7 +100,7 @@ private:
   void accessBox(mlir::Operation *op, mlir::Value map, mlir::ValueRange coordinates,
                  gpu::SharedType tile, double share, bool writes, double times);
   void remember(mlir::Operation *op, unsigned tensor, mlir::ValueRange coordinates);
-  double newShare(unsigned tensor, const Footprint &access);
+  double newShare(unsigned tensor, Footprint access);
   void readTable(gpu::LoadOp load);
   /// Counts a wait for memory where a block waits for what it reads.
   void wait(mlir::Location place, double times);
@@ -112,6 +113,7 @@ private:
   double weightOfPlaces = 1;
   Accesses *recorded = nullptr;
   llvm::DenseMap<unsigned, std::vector<Footprint>> recent; ///< accesses of each tensor
+  double readSoFar = 0;                                    ///< bytes that threads have read
   llvm::DenseMap<mlir::Block *, double> stagesOf; ///< iterations whose copies are under way
 };
 
