@@ -154,6 +154,17 @@ class Listing {
     return this.lines.map((_, i) => i).filter((i) => this.linesOf(i).some((p) => marked.has(p)));
   }
 
+  /** The first of the marked lines of which the most fit into the window together. */
+  densest(lines) {
+    const height = Math.max(Math.floor((this.element.clientHeight || 600) / ROW), 1);
+    let best = 0, most = 0;
+    for (let begin = 0, end = 0; begin < lines.length; ++begin) {
+      while (end < lines.length && lines[end] < lines[begin] + height) ++end;
+      if (end - begin > most) { most = end - begin; best = begin; }
+    }
+    return lines[best];
+  }
+
   showMarked() {
     const lines = this.markedLines();
     const first = Math.floor(this.element.scrollTop / ROW);
@@ -162,7 +173,7 @@ class Listing {
       const at = this.shown.indexOf(line);
       return at >= first && at < last;
     });
-    if (lines.length && !isInSight) this.show(lines[0]);
+    if (lines.length && !isInSight) this.show(this.densest(lines));
     else this.render();
   }
 
@@ -336,6 +347,16 @@ function moveLine(direction) {
   mark(new Set([order[next]]), null);
 }
 
+/** Begins with the line that takes the most of the predicted time; the stage stays at its head. */
+function chooseHottest() {
+  if (!timeOf) return;
+  const hottest = timeOf.indexOf(Math.max(...timeOf));
+  if (!(timeOf[hottest] > 0)) return;
+  marked = new Set([hottest]);
+  for (const listing of listings) listing.render();
+  showLine();
+}
+
 function onKey(event) {
   if (event.target instanceof HTMLInputElement) {
     if (event.key === "Enter") nextHit();
@@ -369,6 +390,7 @@ function start() {
   const shown = view.stages.find((stage) => stage.name === "cuda" && stage.text) || view.stages.find((s) => s.text);
   if (shown) showStage(shown.name);
   for (const listing of listings) listing.layOut();
+  chooseHottest();
   byId("search").addEventListener("input", (event) => search(event.target.value));
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement;
