@@ -31,6 +31,8 @@ detail::Digest CompiledSource::keyOf(ModuleOp module, std::string_view target) c
   std::set<std::string> disabled;
   for (llvm::StringRef pass : driver.pipeline.disabled.keys())
     disabled.insert(pass.str());
+  for (const std::string &flag : driver.pipeline.fusionFlags())
+    disabled.insert(flag);
   PlaceTable places(sources);
   module.walk([&](Operation *op) { places.numbers(op->getLoc()); });
   std::string lines;

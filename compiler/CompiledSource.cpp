@@ -15,6 +15,7 @@
 #include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
@@ -85,11 +86,31 @@ std::vector<std::string> CompiledSource::fileNames() const {
   return names;
 }
 
+/// A pass may make tensors of a `let`, such as `p.max`: their names begin with its name.
+Status CompiledSource::checkFusionName(const std::string &name) {
+  std::vector<std::string> known;
+  module->walk([&](ComputeOp compute) {
+    for (Attribute of : compute.getNames())
+      known.push_back(cast<StringAttr>(of).getValue().str());
+  });
+  const std::string base = StringRef(name).split('.').first.str();
+  if (llvm::is_contained(known, base))
+    return {};
+  const std::string nearest = nearestOf(base, known);
+  return Error(ErrorCode::invalid_argument,
+               "there is no result or let '" + base + "'" +
+                   (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
 /// Options that name what is not there would be without effect.
-Status CompiledSource::checkOptions() const {
+Status CompiledSource::checkOptions() {
   for (const std::string &pass : options.disabled_passes)
     if (!isKnownPass(pass))
       return Error(ErrorCode::invalid_argument, unknownPass(pass));
+  for (const auto *names : {&driver.pipeline.inlined, &driver.pipeline.stored})
+    for (const std::string &name : *names)
+      if (Status known = checkFusionName(name); !known)
+        return known;
   std::map<std::string, int64_t> sizes = options.dims;
   sizes.insert(options.plan_dims.begin(), options.plan_dims.end());
   for (const auto &[dim, size] : sizes) {
@@ -338,7 +359,7 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
   if (stage == "plan")
     return executable->plan.str(kernelSignatures[kernel]);
   if (stage == "ptx")
-    return executable->ptx;
+    return withHeads(executable->ptx, executable->cuda);
   if (stage == "cubin")
     return executable->cubin;
   return disassemble(executable->cubin);
@@ -351,10 +372,10 @@ Error CompiledSource::withReproducer(const Error &error, size_t kernel, std::str
   std::set<std::string> disabled;
   for (llvm::StringRef pass : driver.pipeline.disabled.keys())
     disabled.insert(pass.str());
-  std::string path =
-      writeReproducer({std::string(sources.file(mainFile).text()), options.file_name,
-                       kernelNames[kernel], std::string(target), std::string(stage), facts,
-                       disabled, error.message(), kernelSignatures[kernel], options.schedule});
+  std::string path = writeReproducer({std::string(sources.file(mainFile).text()), options.file_name,
+                                      kernelNames[kernel], std::string(target), std::string(stage),
+                                      facts, disabled, driver.pipeline.fusionFlags(),
+                                      error.message(), kernelSignatures[kernel], options.schedule});
   if (path.empty())
     return error;
   return Error(error.code(), error.message() + "\nto reproduce: " + path, error.spans());

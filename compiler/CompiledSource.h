@@ -86,6 +86,7 @@ public:
     std::string lineText; ///< of the source, without its indentation
     std::string pass, text;
     bool declined = false;
+    std::string tensor = {}; ///< of which it says that it is stored, or computed where it is read
   };
   /// A kernel on a mesh.
   struct Placement {
@@ -103,10 +104,18 @@ public:
   /// What the passes derived and what they declined, in the order in which they ran; then the
   /// plans.
   Expected<std::vector<Remark>> remarks(size_t kernel, std::string_view target, const Facts &facts);
+  /// What `remarks` leaves out: tests that keep a pass from a rewrite, each with its reason, and
+  /// the steps of the pipeline that change nothing of a line, or nothing at all.
+  Expected<std::vector<Remark>> refusals(size_t kernel, std::string_view target,
+                                         const Facts &facts);
   /// Lines of the source, and below each the remarks on it that follow one another.
   static std::string textOf(llvm::ArrayRef<Remark> remarks);
   /// Both of these.
   Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
+
+  /// The tensors of the program that are stored, and those that passes make, for these sizes.
+  Expected<std::vector<std::string>> storedTensors(size_t kernel, std::string_view target,
+                                                   const Facts &facts);
 
   /// What the launches cost where all dimensions are known; null if a launch depends on what is
   /// not. `scalars` are those that are given, in the signature's order; the others have their
@@ -148,7 +157,9 @@ public:
 private:
   CompiledSource();
   Status parse(std::string_view text, frontend::Kernels kernels);
-  Status checkOptions() const;
+  Status checkOptions();
+  /// Fails if no tensor of a kernel has the name, which --inline or --store gives.
+  Status checkFusionName(const std::string &name);
   /// Signatures and what else is known of each kernel of the module.
   Status addKernels();
 

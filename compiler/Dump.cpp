@@ -71,6 +71,8 @@ std::string commandOf(const Reproducer &reproducer, const std::string &path) {
     command += " --schedule " + schedulePath(path);
   for (const std::string &pass : reproducer.disabledPasses)
     command += " --disable-pass " + pass;
+  for (const std::string &flag : reproducer.fusionFlags)
+    command += " " + flag;
   return command;
 }
 

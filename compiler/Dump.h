@@ -31,6 +31,7 @@ struct Reproducer {
   std::string kernel, target, stage;
   const Facts &facts;
   std::set<std::string> disabledPasses;
+  std::vector<std::string> fusionFlags; ///< see PipelineOptions
   std::string error;
   const Signature &signature;
   std::optional<std::string> schedule; ///< in place of the program's own

@@ -55,10 +55,26 @@ static llvm::StringSet<> tensorsOf(KernelOp op) {
   return names;
 }
 
+Expected<std::vector<std::string>>
+CompiledSource::storedTensors(size_t kernel, std::string_view target, const Facts &given) {
+  std::lock_guard lock(mutex);
+  Facts facts = relevant_facts(kernel, target, given);
+  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
+  if (!copy)
+    return copy.error();
+  if (Status fused = lower(**copy, Stage::Fused, Dump(kernelNames[kernel], target, facts)); !fused)
+    return fused.error();
+  std::vector<std::string> names;
+  for (const auto &name : tensorsOf((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel])))
+    names.push_back(name.getKey().str());
+  return names;
+}
+
 std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const {
   std::vector<Remark> remarks;
-  auto remark = [&](Location where, StringRef pass, std::string text, bool declined) {
-    Remark made{{}, 0, {}, pass.str(), std::move(text), declined};
+  auto remark = [&](Location where, StringRef pass, std::string text, bool declined,
+                    StringRef tensor = "") {
+    Remark made{{}, 0, {}, pass.str(), std::move(text), declined, tensor.str()};
     Span place = spanOf(sources, where);
     if (place.valid()) {
       const SourceFile &file = sources.file(place.file);
@@ -75,7 +91,7 @@ std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const
     if (!note.stored.empty() && !tensors.contains(note.stored))
       if (const size_t at = text.find(" is stored: "); at != text.npos)
         text.replace(at, StringRef(" is stored: ").size(), " is not computed where it is read: ");
-    remark(note.where, note.pass, std::move(text), note.verdict != Verdict::Derived);
+    remark(note.where, note.pass, std::move(text), note.verdict != Verdict::Derived, note.stored);
   }
   for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
     if (auto function =

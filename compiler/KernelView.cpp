@@ -56,7 +56,7 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
     return;
   }
   view.executable = std::move(*compiled);
-  view.stages.push_back(stageOfPtx(view.executable.ptx, places));
+  view.stages.push_back(stageOfPtx(withHeads(view.executable.ptx, view.executable.cuda), places));
   Expected<std::string> sass = disassemble(view.executable.cubin, /*places=*/true);
   view.stages.push_back(sass ? stageOfSass(*sass, places)
                              : missingStage("sass", sass.error().message()));

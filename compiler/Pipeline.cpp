@@ -6,6 +6,7 @@
 #endif
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/FusionChoices.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -84,6 +85,15 @@ private:
 
 } // namespace
 
+std::vector<std::string> PipelineOptions::fusionFlags() const {
+  std::vector<std::string> flags;
+  for (const std::string &name : inlined)
+    flags.push_back("--inline " + name);
+  for (const std::string &name : stored)
+    flags.push_back("--store " + name);
+  return flags;
+}
+
 ArrayRef<PipelineStep> pipelineSteps() {
   static const std::vector<PipelineStep> steps = [] {
     std::vector<PipelineStep> list;
@@ -145,6 +155,23 @@ std::string unknownPass(StringRef name) {
          (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
 }
 
+static void registerOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    registerTkPasses();
+    registerCanonicalizerPass();
+    registerCSEPass();
+  });
+}
+
+std::string summaryOf(const PipelineStep &step) {
+  if (!step.inner.empty())
+    return step.why.rtrim('.').str();
+  registerOnce();
+  const PassInfo *info = PassInfo::lookup(step.pass);
+  return info ? info->getPassDescription().str() : step.name;
+}
+
 std::string tkOptFlag(StringRef name) {
   for (const PipelineStep &step : pipelineSteps())
     if (step.name == name && !step.inner.empty())
@@ -162,15 +189,6 @@ static void print(StringRef name, Operation *op) {
 void printAfter(StringRef pass, Operation *op, const PipelineOptions &options) {
   if (options.printAfter.contains(pass) || options.printAfter.contains("all"))
     print(pass, op);
-}
-
-static void registerOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    registerTkPasses();
-    registerCanonicalizerPass();
-    registerCSEPass();
-  });
 }
 
 namespace {
@@ -280,8 +298,22 @@ private:
 
 } // namespace
 
+/// Hands tk-fuse-producers the results for which its cost rule is not asked.
+static void setFusionChoices(ModuleOp module, const PipelineOptions &options) {
+  Builder builder(module.getContext());
+  auto set = [&](StringRef attribute, ArrayRef<std::string> names) {
+    SmallVector<StringRef> list(names.begin(), names.end());
+    if (!list.empty())
+      module->setAttr(attribute, builder.getStrArrayAttr(list));
+  };
+  set(inlinedAttrName, options.inlined);
+  set(storedAttrName, options.stored);
+}
+
 LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineOptions &options) {
   registerOnce();
+  if (from < Stage::Fused)
+    setFusionChoices(module, options);
   Run run(module, options);
   ArrayRef<PipelineStep> steps = pipelineSteps();
   while (!steps.empty()) {

@@ -89,6 +89,11 @@ struct PipelineOptions {
   /// What is left out: names of passes, of patterns (PASS:PATTERN) or of groups (fusion, tiling,
   /// coalescing, coarsening, vectorization, …).
   llvm::StringSet<> disabled;
+  /// Results that tk-fuse-producers computes where they are read, or stores, whatever its cost rule
+  /// says.
+  std::vector<std::string> inlined, stored;
+  /// The flags of tkc that ask for these: "--inline y".
+  std::vector<std::string> fusionFlags() const;
   /// The same of what the IR is printed after, to standard error; "all" means each.
   llvm::StringSet<> printAfter;
   /// Run the verifier after every pass.
@@ -112,6 +117,8 @@ bool isKnownPass(llvm::StringRef name);
 bool isPrintablePass(llvm::StringRef name);
 /// "unknown pass 'tk-til'; did you mean 'tk-tile'?"
 std::string unknownPass(llvm::StringRef name);
+/// What a step does, as one sentence without a full stop.
+std::string summaryOf(const PipelineStep &step);
 /// How tk-opt runs a step alone: "--tk-tile", or "--tk-simplify=only=hoist-factors".
 std::string tkOptFlag(llvm::StringRef name);
 /// Prints to standard error if `options` ask for the IR after `pass` of the CPU's pipeline.

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 
 using namespace mlir;
 
@@ -128,6 +129,42 @@ StageText stageOfCuda(StringRef text, PlaceTable &places) {
     next.reset();
   });
   return std::move(lines.stage);
+}
+
+/// The comment before each kernel of a CUDA text, by the kernels' names.
+static std::map<StringRef, std::string> headsOf(StringRef cuda) {
+  std::map<StringRef, std::string> heads;
+  std::string head;
+  bool isKernel = false;
+  forLines(cuda, [&](StringRef line) {
+    if (line.starts_with("#line"))
+      return;
+    if (isKernel) { // the line behind the attributes
+      heads[line.take_until([](char c) { return c == '('; })] = std::exchange(head, "");
+      isKernel = false;
+    } else if (line.starts_with("//")) {
+      head += line.rtrim().str() + "\n";
+    } else if (line.starts_with("extern \"C\" __global__")) {
+      isKernel = true;
+    } else {
+      head.clear();
+    }
+  });
+  return heads;
+}
+
+std::string withHeads(StringRef ptx, StringRef cuda) {
+  const std::map<StringRef, std::string> heads = headsOf(cuda);
+  std::string text;
+  forLines(ptx, [&](StringRef line) {
+    StringRef rest = line;
+    if (rest.consume_front(".visible .entry ") || rest.consume_front(".entry "))
+      if (auto head = heads.find(rest.take_until([](char c) { return c == '('; }));
+          head != heads.end())
+        text += head->second;
+    text += line.str() + "\n";
+  });
+  return text;
 }
 
 StageText stageOfPtx(StringRef text, PlaceTable &places) {

@@ -56,6 +56,8 @@ struct StageText {
 
 StageText stageOfModule(llvm::StringRef name, mlir::ModuleOp module, PlaceTable &places);
 StageText stageOfCuda(llvm::StringRef text, PlaceTable &places);
+/// PTX with the comment that stands before each kernel in CUDA.
+std::string withHeads(llvm::StringRef ptx, llvm::StringRef cuda);
 StageText stageOfPtx(llvm::StringRef text, PlaceTable &places);
 /// `text` is the disassembler's, with places.
 StageText stageOfSass(llvm::StringRef text, PlaceTable &places);

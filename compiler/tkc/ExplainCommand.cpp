@@ -2,10 +2,13 @@
 //
 // `tkc explain FILE`: what the passes derived and declined, by lines of the source.
 // `tkc explain TK0305`: the section of docs/reference/diagnostics.md on a code.
+// `tkc explain tk-fold-masks`: the section of docs/reference/passes.md on a pass.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/FusionTimes.h"
 #include "compiler/tkc/MeshRun.h"
+#include "compiler/tkc/tune/Candidates.h"
 
 #include "tk/module.h"
 
@@ -24,6 +27,8 @@ namespace tk::tkc {
 
 /// docs/reference/diagnostics.md; the build embeds it.
 extern const std::string_view diagnosticsPage;
+/// docs/reference/passes.md.
+extern const std::string_view passesPage;
 
 namespace {
 
@@ -34,12 +39,23 @@ struct ExplainOptions {
   MeshChoice mesh;
   unsigned line = 0;
   bool general = false;
+  bool verbose = false;
+  bool quick = false; ///< predicts no other choices
 };
 
 /// TK and four digits, in upper or lower case.
 bool isCode(llvm::StringRef word) {
   return word.size() == 6 && word.take_front(2).equals_insensitive("tk") &&
          llvm::all_of(word.drop_front(2), llvm::isDigit);
+}
+
+int printSection(const char *what, llvm::StringRef name, std::string text, bool json) {
+  if (json) {
+    llvm::json::Object object{{what, name}, {"text", std::exchange(text, "")}};
+    llvm::raw_string_ostream(text) << llvm::json::Value(std::move(object));
+  }
+  std::cout << text << "\n";
+  return Done;
 }
 
 int explainCode(llvm::StringRef word, bool json) {
@@ -53,13 +69,63 @@ int explainCode(llvm::StringRef word, bool json) {
         json);
   llvm::StringRef section = page.substr(begin + 4);
   section = section.take_front(std::min(section.find("\n### "), section.find("\n## ")));
-  std::string text = section.trim().str();
-  if (json) {
-    llvm::json::Object object{{"code", code}, {"text", std::exchange(text, "")}};
-    llvm::raw_string_ostream(text) << llvm::json::Value(std::move(object));
+  return printSection("code", code, section.trim().str(), json);
+}
+
+/// The section of the page of passes on a pass, or nothing.
+llvm::StringRef sectionOf(llvm::StringRef pass) {
+  llvm::StringRef page(passesPage.data(), passesPage.size());
+  const size_t begin = page.find(("\n## `" + pass + "`\n").str());
+  if (begin == llvm::StringRef::npos)
+    return "";
+  llvm::StringRef section = page.substr(begin + 4);
+  return section.take_front(section.find("\n## ")).trim();
+}
+
+/// A pass, a row of the pipeline, a pattern or a group: what each step that it names does, and the
+/// sections of their passes.
+int explainPass(llvm::StringRef word, bool json) {
+  std::string text;
+  std::vector<llvm::StringRef> passes;
+  for (const PipelineStep &step : pipelineSteps()) {
+    if (!selects(word, step))
+      continue;
+    const std::string line = step.name + ": " + summaryOf(step) + ".\n";
+    if (text.find(line) == std::string::npos) // a row may stand in the table more than once
+      text += line;
+    if (!llvm::is_contained(passes, step.pass))
+      passes.push_back(step.pass);
   }
-  std::cout << text << "\n";
-  return Done;
+  for (llvm::StringRef pass : passes)
+    if (llvm::StringRef section = sectionOf(pass); !section.empty())
+      text += "\n" + section.str() + "\n";
+  return printSection("pass", word, llvm::StringRef(text).trim().str(), json);
+}
+
+/// Sentences of the page of passes that say when a pass declines.
+std::string conditionsOf(llvm::StringRef pass) {
+  std::string flat;
+  bool isSpace = true, isCode = false;
+  llvm::SmallVector<llvm::StringRef> lines;
+  sectionOf(pass).split(lines, '\n');
+  for (llvm::StringRef line : lines) {
+    if (line.starts_with("```"))
+      isCode = !isCode;
+    else if (!isCode)
+      for (char c : (line.str() + " "))
+        if (c != ' ' || !std::exchange(isSpace, c == ' '))
+          flat += c, isSpace = c == ' ';
+  }
+  std::string found;
+  llvm::StringRef rest(flat);
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(". "), rest.size() - 1);
+    llvm::StringRef sentence = rest.take_front(end + 1).trim();
+    rest = rest.drop_front(end + 1).ltrim();
+    if (sentence.contains("decline"))
+      found += (found.empty() ? "" : " ") + sentence.str();
+  }
+  return found;
 }
 
 /// Each fact once, in the order of the source; what has no place comes first.
@@ -69,7 +135,9 @@ std::vector<Remark> inOrderOfSource(std::vector<Remark> remarks, unsigned line) 
     if (line != 0 && remark.line != line)
       continue;
     std::vector<Remark> &place = places[{remark.file, remark.line}];
-    if (llvm::none_of(place, [&](const Remark &other) { return other.text == remark.text; }))
+    if (llvm::none_of(place, [&](const Remark &other) {
+          return other.text == remark.text && other.pass == remark.pass;
+        }))
       place.push_back(std::move(remark));
   }
   std::vector<Remark> ordered;
@@ -78,11 +146,19 @@ std::vector<Remark> inOrderOfSource(std::vector<Remark> remarks, unsigned line) 
   return ordered;
 }
 
-void printJson(llvm::ArrayRef<Remark> remarks) {
+using Times = std::map<std::string, FusionTimes>;
+
+void printJson(llvm::ArrayRef<Remark> remarks, const Times &times) {
   for (const Remark &remark : remarks) {
     llvm::json::Object object{{"verdict", remark.declined ? "declined" : "derived"},
                               {"pass", remark.pass},
                               {"text", remark.text}};
+    if (!remark.tensor.empty())
+      object["tensor"] = remark.tensor;
+    if (auto both = times.find(remark.tensor); both != times.end())
+      for (auto [key, time] : {std::pair("stored_us", both->second.stored),
+                               std::pair("inlined_us", both->second.inlined)})
+        object[key] = time ? llvm::json::Value(*time) : nullptr;
     if (remark.line > 0) {
       object["file"] = remark.file;
       object["line"] = remark.line;
@@ -102,10 +178,45 @@ Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
   return meshRemarks(source, kernel, options.mesh, *dims, target);
 }
 
+/// Both predicted times of each tensor that is stored or inlined, where the kernel's time is known.
+Times timesOf(const ExplainOptions &options, const std::string &target, const std::string &kernel,
+              llvm::ArrayRef<Remark> remarks) {
+  SourceOptions source = options.source;
+  source.printAfter.clear();
+  if (options.quick || options.general || target == "cpu")
+    return {};
+  Expected<Candidate> own = predictCandidate(source, source, target, kernel, {});
+  if (!own)
+    return {};
+  return fusionTimes(source, target, kernel, remarks, own->microseconds, own->plan);
+}
+
+/// Adds what keeps passes from rewriting; each pass's own conditions stand once.
+Status addRefusals(std::vector<Remark> &remarks, CompiledSource &source, size_t kernel,
+                   const std::string &target, const Facts &facts) {
+  Expected<std::vector<Remark>> refused = source.refusals(kernel, target, facts);
+  if (!refused)
+    return refused.error();
+  for (Remark &remark : *refused) {
+    const auto step = llvm::find_if(pipelineSteps(),
+                                    [&](const PipelineStep &s) { return selects(remark.pass, s); });
+    const std::string conditions = step == pipelineSteps().end() ? "" : conditionsOf(step->pass);
+    const bool isNew = llvm::none_of(remarks, [&](const Remark &other) {
+      return llvm::StringRef(other.text).ends_with(conditions);
+    });
+    if (!conditions.empty() && isNew)
+      remark.text += ". " + conditions;
+    remarks.push_back(std::move(remark));
+  }
+  return {};
+}
+
 int explain(ExplainOptions &options) {
   const bool json = options.source.json;
   if (isCode(options.source.file))
     return explainCode(options.source.file, json);
+  if (isKnownPass(options.source.file))
+    return explainPass(options.source.file, json);
   Expected<ChosenKernel> chosen = options.source.compileKernel();
   if (!chosen)
     return report(chosen.error(), json);
@@ -127,9 +238,18 @@ int explain(ExplainOptions &options) {
                                          : remarksOnMesh(options, *source, kernel, *target);
   if (!remarks)
     return report(remarks.error(), json);
+  const bool isOnMesh = options.mesh.isGiven();
+  const Times times = isOnMesh ? Times() : timesOf(options, *target, signature.name, *remarks);
+  if (options.verbose && !isOnMesh)
+    if (Status added = addRefusals(*remarks, *source, kernel, *target, *facts); !added)
+      return report(added.error(), json);
   std::vector<Remark> ordered = inOrderOfSource(std::move(*remarks), options.line);
+  if (!json)
+    for (Remark &remark : ordered)
+      if (auto both = times.find(remark.tensor); both != times.end())
+        remark.text += " (" + textOf(both->second) + ")";
   if (json)
-    printJson(ordered);
+    printJson(ordered, times);
   else if (ordered.empty())
     std::cout << nothingSaid(options.source.file, signature, *target, options.line);
   else
@@ -142,12 +262,16 @@ int explain(ExplainOptions &options) {
 void addExplain(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand(
       "explain", "Says what the passes derived and declined, by lines of the source; or, of a code "
-                 "such as TK0305, what the diagnostic means. Needs no GPU.");
+                 "such as TK0305 or a pass such as tk-fold-masks, what it means. Needs no GPU.");
   auto options = std::make_shared<ExplainOptions>();
   options->source.addTo(*command);
   options->source.addScalarsTo(*command);
   command->add_option("--line", options->line, "Only what is said of this line");
   options->mesh.addTo(*command, "of the kernel on a mesh, why each collective is there");
+  command->add_flag("--verbose", options->verbose,
+                    "Also say what each pass leaves as it is, and why");
+  command->add_flag("--quick", options->quick,
+                    "Leave out the predicted times of the other choices");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = explain(*options); });
 }

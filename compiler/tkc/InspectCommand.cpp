@@ -164,6 +164,8 @@ std::string idleOptions(const InspectOptions &options, bool isBundle) {
     add(!options.source.scheduleFile.empty(), "--schedule");
     add(!options.source.device.empty(), "--device");
     add(!options.source.disabledPasses.empty(), "--disable-pass");
+    add(!options.source.inlined.empty(), "--inline");
+    add(!options.source.stored.empty(), "--store");
     add(!options.source.printAfter.empty(), "--print-after");
     add(options.source.checked, "--checked");
   }

@@ -44,6 +44,8 @@ static std::vector<std::string> wordsOfRun(const SourceOptions &options, const A
   add("--arg", texts.scalars);
   add("--in", texts.inputs);
   add("--disable-pass", options.disabledPasses);
+  add("--inline", options.inlined);
+  add("--store", options.stored);
   if (!options.scheduleFile.empty())
     add("--schedule", options.scheduleFile);
   if (options.checked)

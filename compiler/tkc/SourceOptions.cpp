@@ -177,6 +177,12 @@ void SourceOptions::addTo(CLI::App &command) {
                   "Leave out a pass, a pattern of a pass (PASS:PATTERN) or a group, such as fusion")
       ->delimiter(',')
       ->allow_extra_args(false);
+  for (auto [flag, names, help] :
+       {std::tuple("--inline", &inlined,
+                   "Compute a result of that name where it is read, whatever "
+                   "the cost rule of tk-fuse-producers says"),
+        std::tuple("--store", &stored, "Store a result of that name, whatever the cost rule says")})
+    command.add_option(flag, *names, help)->delimiter(',')->allow_extra_args(false);
   command
       .add_option("--print-after", printAfter,
                   "Print the IR after a pass, or PASS:PATTERN, to standard error")
@@ -316,6 +322,8 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   driver.colour = !json && wantsColour();
   driver.lineDirectives = !noLines;
   driver.pipeline.afterPass = afterPass;
+  driver.pipeline.inlined = inlined;
+  driver.pipeline.stored = stored;
   for (const std::string &pass : disabledPasses)
     driver.pipeline.disabled.insert(pass);
   for (const std::string &pass : printAfter) {

@@ -2,15 +2,18 @@
 //
 // 1. Rewrites: the kernel is lowered again without each pass or pattern that reports something
 //    derived. Its predicted time says what the rewrite brings.
-// 2. Plans: the kernel is lowered again with schedule blocks that differ from its plan in one
+// 2. Fusion: the kernel is lowered again with each tensor stored that was inlined, and the other
+//    way round (FusionTimes.cpp).
+// 3. Plans: the kernel is lowered again with schedule blocks that differ from its plan in one
 //    entry. Of equal plans one is kept. The planner refuses what does not fit.
 //
-// Both compare with a time that is predicted in the same way, without the registers that compiled
+// All compare with a time that is predicted in the same way, without the registers that compiled
 // code has.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/ViewChoices.h"
 
+#include "compiler/tkc/FusionTimes.h"
 #include "compiler/tkc/tune/Candidates.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -42,6 +45,19 @@ static json::Array withoutRewrites(const SourceOptions &options, const std::stri
   json::Array list;
   for (auto [pass, time] : llvm::zip(passes, times))
     list.push_back(json::Object{{"pass", pass}, {"us", time ? json::Value(*time) : nullptr}});
+  return list;
+}
+
+static json::Array otherFusions(const SourceOptions &options, const std::string &target,
+                                const std::string &kernel, const KernelView &view,
+                                const Candidate &own) {
+  auto timeOf = [](std::optional<double> time) { return time ? json::Value(*time) : nullptr; };
+  json::Array list;
+  for (const auto &[tensor, times] :
+       fusionTimes(options, target, kernel, view.remarks, own.microseconds, own.plan))
+    list.push_back(json::Object{{"tensor", tensor},
+                                {"stored_us", timeOf(times.stored)},
+                                {"inlined_us", timeOf(times.inlined)}});
   return list;
 }
 
@@ -85,6 +101,7 @@ json::Value choicesOf(const SourceOptions &options, const std::string &target,
   return json::Object{
       {"own_us", own->microseconds},
       {"without", withoutRewrites(quiet, target, kernel, view)},
+      {"fusions", otherFusions(quiet, target, kernel, view, *own)},
       {"schedules", isChosen ? json::Array() : otherSchedules(quiet, target, kernel, *own)}};
 }
 

@@ -218,7 +218,8 @@ private:
                                    {"pass", remark.pass},
                                    {"text", fixed(remark.text)},
                                    {"file", fixed(remark.file)},
-                                   {"line", remark.line}});
+                                   {"line", remark.line},
+                                   {"tensor", fixed(remark.tensor)}});
     }
     return array;
   }

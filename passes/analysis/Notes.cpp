@@ -1,5 +1,6 @@
 //===- Notes.cpp - what a pass derived or declined, and why ---------------===//
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/FusionChoices.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/raw_ostream.h"
@@ -42,9 +43,17 @@ void noteAt(LocationAttr where, Operation *at, StringRef pass, Verdict verdict, 
   add(where, at, pass, verdict, text, "");
 }
 
+static StringRef firstNameOf(ComputeOp compute) {
+  return cast<StringAttr>(compute.getNames()[0]).getValue();
+}
+
 void noteStored(ComputeOp compute, StringRef pass, const Twine &why) {
   add(compute.getLoc(), compute, pass, Verdict::Declined, describe(compute) + " is stored: " + why,
-      cast<StringAttr>(compute.getNames()[0]).getValue());
+      firstNameOf(compute));
+}
+
+void noteInlined(LoadOp load, ComputeOp compute, StringRef pass, const Twine &text) {
+  add(load.getLoc(), load, pass, Verdict::Derived, text, firstNameOf(compute));
 }
 
 SmallVector<Note> getNotes(KernelOp kernel) {

@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/rows/RowMemory.h"
 
@@ -298,12 +299,20 @@ struct HandOutTiles : tk::impl::HandOutTilesBase<HandOutTiles> {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
       scf::ForOp loop = loopOverTiles(function);
-      if (!target || !function.isSpread() || !arguments || !loop ||
-          !hasRoomForNumbers(function, target))
+      constexpr StringLiteral pass = "tk-hand-out-tiles";
+      if (!target || !function.isSpread() || !arguments || !loop) {
+        decline(function, pass, "no cluster goes through several tiles");
         continue;
+      }
+      if (!hasRoomForNumbers(function, target)) {
+        decline(function, pass, "shared memory has no room for the number of a tile");
+        continue;
+      }
       TileLoop tiles(function, loop);
-      if (!tiles.analyse())
+      if (!tiles.analyse()) {
+        decline(function, pass, "the loop over tiles uses the grid's size in another way");
         continue;
+      }
       tiles.apply(*arguments);
       ++numHandedOut;
     }

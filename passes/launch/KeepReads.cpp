@@ -25,6 +25,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Costs.h"
@@ -114,9 +115,12 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
   void keep(LaunchOp launch) {
     auto function = SymbolTable::lookupNearestSymbolFrom<FuncOp>(launch, launch.getKernelAttr());
     auto kernel = launch->getParentOfType<KernelOp>();
+    constexpr StringLiteral pass = "tk-keep-reads";
     if (!function || !kernel || !isStraight(function) ||
-        !matchPattern(launch.getGridY(), m_One()) || !matchPattern(launch.getGridZ(), m_One()))
+        !matchPattern(launch.getGridY(), m_One()) || !matchPattern(launch.getGridZ(), m_One())) {
+      decline(launch, pass, "the launch is no straight reduction of rows over one grid axis");
       return;
+    }
     llvm::SmallVector<gpu::LoadOp> loads;
     int64_t moved = 0;
     for (Operation &op : *function.getBlock()) {
@@ -130,13 +134,17 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
         moved += bytesOf(store.getValue());
       }
     }
-    if (moved == 0 || !hasRegistersLeft(function, loads))
+    if (moved == 0 || !hasRegistersLeft(function, loads)) {
+      decline(launch, pass, "a thread has no registers left for the hint's policy");
       return;
+    }
     // A cluster's blocks share what its program moves.
     int64_t least = llvm::divideCeil(cost::bytesThatNeedHints * function.getCluster(), moved);
     std::optional<int64_t> most = getSizeFact(kernel, launch.getGridX()).upper;
-    if (most && *most < least)
+    if (most && *most < least) {
+      decline(launch, pass, "the L2 holds what the launch moves");
       return;
+    }
     for (gpu::LoadOp load : loads) {
       auto type = cast<RankedTensorType>(load.getResult().getType());
       if (!load.getMasks().empty() || load.getRun() != 1 || !type.getElementType().isIntOrFloat() ||

@@ -47,6 +47,7 @@
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
@@ -365,7 +366,7 @@ private:
       withLoads = std::max(withLoads, held + registersBehind(op));
     });
     if (across < 0 || hasProduct)
-      return false;
+      return decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
     across = std::max(across, carried);
     withLoads = std::max(withLoads, carried);
     int64_t threads = function.getBlockWarps() * 32;
@@ -381,7 +382,8 @@ private:
       blocks = getPlan(function).carriesTiles ? schedule.getPersistent()
                                               : std::min<int64_t>(blocks, schedule.getPersistent());
     if (blocks < 2)
-      return false;
+      return decline(function, "tk-limit-registers:blocks",
+                     "what a thread holds leaves no room for a second block");
     function.setMinBlocks(blocks);
     return true;
   }

@@ -32,6 +32,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/machine/TileFacts.h"
@@ -212,8 +213,11 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
     patterns.run("tiles", [&] {
       for (FuncOp function : getOperation().getOps<FuncOp>()) {
         ScheduleAttr tiles = getTiles(function);
-        if (!tiles || !tiles.getPersistent() || getPlan(function).workUnits)
+        if (!tiles || !tiles.getPersistent() || getPlan(function).workUnits) {
+          decline(function, "tk-persist-blocks:tiles",
+                  "the plan gives each block one tile, or work units");
           continue;
+        }
         if (auto arguments = argumentsToLoop(function)) {
           // Where there are many, steps of whole vectors cost none (tk-align-rows).
           int64_t unit = function.getCluster();
@@ -229,8 +233,11 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
 private:
   /// The launch of a function whose blocks may go through several tiles.
   static std::optional<LaunchArguments> argumentsToLoop(FuncOp function) {
-    if (!getTiles(function) || getPlan(function).carriesTiles || !findProgramId(function))
+    if (!getTiles(function) || getPlan(function).carriesTiles || !findProgramId(function)) {
+      decline(function, "tk-persist-blocks",
+              "the function does not use its block's number once, along x");
       return std::nullopt;
+    }
     return LaunchArguments::of(function);
   }
 };

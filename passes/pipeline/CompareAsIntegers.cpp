@@ -29,6 +29,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -224,12 +225,17 @@ struct CompareAsIntegers : tk::impl::CompareAsIntegersBase<CompareAsIntegers> {
       bool pays = isLong(loop) && !(isWide && getConstantIntValue(loop.getUpperBound()));
       if (pays && isPlainLoop)
         withPlainLoop.insert(loop->getBlock());
+      if (!pays)
+        decline(loop, "tk-compare-as-integers",
+                "the loop is short, or its products are too wide for its number of iterations");
       return !pays;
     });
     for (auto &[loop, maxima] : loops) {
       // Steps with masks that have a loop of their own are few (tk-split-masked-steps).
-      if (!isPlain(maxima) && withPlainLoop.contains(loop->getBlock()))
+      if (!isPlain(maxima) && withPlainLoop.contains(loop->getBlock())) {
+        decline(loop, "tk-compare-as-integers", "the loop has masks, beside one without masks");
         continue;
+      }
       changePlan(loop->getParentOfType<FuncOp>(),
                  [](KernelPlan &plan) { plan.maximumType = MaximumType::Integer; });
       copyWithIntegers(loop, maxima);

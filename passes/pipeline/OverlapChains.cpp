@@ -37,6 +37,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/pipeline/ProductWaits.h"
 #include "passes/pipeline/ReferenceLoop.h"
 
@@ -436,6 +437,8 @@ struct OverlapChains : tk::impl::OverlapChainsBase<OverlapChains> {
     for (scf::ForOp loop : loops) {
       ChainOverlap overlap(loop);
       if (!overlap.analyse()) {
+        decline(loop, "tk-overlap-chains",
+                "no product of the loop takes what another one computed in the same iteration");
         numLoops += ChainOverlap(loop).beginScores();
         continue;
       }

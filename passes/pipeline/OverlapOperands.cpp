@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -290,8 +291,11 @@ struct OverlapOperands : tk::impl::OverlapOperandsBase<OverlapOperands> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       OperandOverlap overlap(loop);
-      if (!overlap.analyse())
+      if (!overlap.analyse()) {
+        decline(loop, "tk-overlap-operands",
+                "no product of the loop has operands that threads convert from whole registers");
         continue;
+      }
       overlap.apply();
       ++numLoops;
     }

@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/Declines.h"
 #include "passes/pipeline/OrderProducts.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
@@ -203,7 +204,8 @@ struct OverlapProducts : tk::impl::OverlapProductsBase<OverlapProducts> {
       llvm::erase_if(loops, [&](scf::ForOp loop) {
         ProductOverlap overlap(loop);
         if (!overlap.analyse())
-          return false;
+          return decline(loop, "tk-overlap-products:across-iterations",
+                         "no product of the loop may run on into the next iteration");
         overlap.apply();
         ++numLoops;
         return true;

@@ -33,6 +33,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -362,8 +363,10 @@ struct OverlapScores : tk::impl::OverlapScoresBase<OverlapScores> {
     });
     for (auto [loop, registers] : loops) {
       ScoreOverlap overlap(loop, registers);
-      if (!overlap.analyse())
+      if (!overlap.analyse()) {
+        decline(loop, "tk-overlap-scores", "no product of 8-bit numerators stands in the loop");
         continue;
+      }
       overlap.apply();
       ++numLoops;
     }

@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/ChainTile.h"
 #include "passes/pipeline/StepMasks.h"
@@ -332,8 +333,12 @@ struct OverlapTiles : tk::impl::OverlapTilesBase<OverlapTiles> {
     });
     for (scf::ForOp loop : loops) {
       TileOverlap overlap(loop);
-      if (!overlap.analyse())
+      if (!overlap.analyse()) {
+        decline(loop, "tk-overlap-tiles",
+                "the first products of the next tile depend on this tile, or warpgroups have "
+                "bounds of their own");
         continue;
+      }
       overlap.apply();
       ++numLoops;
     }

@@ -28,6 +28,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/machine/Machine.h"
 #include "passes/pipeline/LoopSlice.h"
 #include "passes/pipeline/SharedHazards.h"
@@ -218,8 +219,11 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
       function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
       for (scf::ForOp loop : loops) {
         CopyPipeline pipeline(loop);
-        if (!pipeline.analyse())
+        if (!pipeline.analyse()) {
+          decline(loop, "tk-pipeline-copies",
+                  "no copy into shared memory can run ahead in the loop");
           continue;
+        }
         int64_t wanted = stagesFor(function);
         int64_t used = sharedBytesOf(function) + exchangeBytesOf(function);
         int64_t rest = std::max<int64_t>(limit - used, 0);
@@ -229,8 +233,11 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
                             depth);
           return signalPassFailure();
         }
-        if (depth < 2)
+        if (depth < 2) {
+          decline(loop, "tk-pipeline-copies",
+                  "shared memory has no room for two stages, or the plan asks for one");
           continue;
+        }
         pipeline.apply(depth);
         ++numLoops;
       }

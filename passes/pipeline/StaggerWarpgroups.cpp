@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
+#include "passes/analysis/Declines.h"
 #include "passes/machine/TileFacts.h"
 
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -153,13 +154,18 @@ namespace {
 struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (function.getNumWarps() != warpsOfTwoWarpgroups || function.getTeams() != 1)
+      constexpr StringLiteral pass = "tk-stagger-warpgroups";
+      if (function.getNumWarps() != warpsOfTwoWarpgroups || function.getTeams() != 1) {
+        decline(function, pass, "the function has no two warpgroups that share a tile");
         continue;
+      }
       SmallVector<WarpRolesOp> roles(function.getOps<WarpRolesOp>());
       std::optional<Products> products =
           roles.size() == 1 ? findProducts(roles.front()) : std::nullopt;
-      if (!products || products->wait.getPhases().getType().getStages() < 2)
+      if (!products || products->wait.getPhases().getType().getStages() < 2) {
+        decline(function, pass, "no loop multiplies plain operands from a buffer of two stages");
         continue;
+      }
       stagger(*products);
       changePlan(function, [](KernelPlan &plan) { plan.order = WarpgroupOrder::Staggered; });
       ++numLoops;

@@ -40,6 +40,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
@@ -115,8 +116,10 @@ private:
   void fetchAll(Use use, TargetAttr target) {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       // What replaces a parameter is written while later rows are read.
-      if (getPlan(function).inPlace)
+      if (getPlan(function).inPlace) {
+        decline(function, "tk-fetch-ahead", "the kernel replaces a parameter");
         continue;
+      }
       for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>()))
         if (useOf(function, loop) == use)
           fetch(function, loop, use, target);
@@ -133,8 +136,10 @@ private:
     const int64_t budget = sharedBytesOfBlock(target, blocks) -
                            std::max(leastExchangeBytes, exchangeBytesOf(function));
     RowFetcher fetcher(function, loop);
-    if (!(use == Use::Adds ? fetcher.analyseSums(budget) : fetcher.analyse(blocks, budget)))
+    if (!(use == Use::Adds ? fetcher.analyseSums(budget) : fetcher.analyse(blocks, budget))) {
+      decline(loop, "tk-fetch-ahead", "shared memory has no room for the next rows");
       return;
+    }
     fetcher.apply();
     ++numLoops;
   }

@@ -37,6 +37,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/Rows.h"
@@ -309,8 +310,15 @@ struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
           continue;
         }
         OperandFetcher fetcher(function, loop);
-        if (!fetcher.analyse() || !hasRoom(function, fetcher, staging, target))
+        if (!fetcher.analyse()) {
+          decline(loop, "tk-fetch-operands", "no thread computes operands from loads of the loop");
           continue;
+        }
+        if (!hasRoom(function, fetcher, staging, target)) {
+          decline(loop, "tk-fetch-operands",
+                  "with staging a multiprocessor would have too few bytes in flight");
+          continue;
+        }
         fetcher.apply(staging);
         ++numLoops;
       }

@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/NarrowestCut.h"
 #include "passes/layout/PrivateTiles.h"
 #include "passes/layout/TileComponents.h"
@@ -166,8 +167,9 @@ static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
   for (auto load : function.getBlock()->getOps<gpu::LoadOp>())
     if (load->isBeforeInBlock(meeting) && isKept(load))
       rows.push_back(load);
+  constexpr StringLiteral pass = "tk-keep-rows";
   if (rows.empty())
-    return 0;
+    return decline(meeting, pass, "no long row is loaded before the reduction");
   int64_t blocks = std::max<int64_t>(usualThreadsOfProcessor / (function.getBlockWarps() * 32), 1);
   int64_t bytes = bytesOf(function, rows);
   if (bytes * blocks > budget) {
@@ -180,8 +182,10 @@ static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
     }
   }
   Operation *use = firstUse(function, rows, meeting);
-  if (bytes > budget || use->isBeforeInBlock(rows.back().getDefiningOp()))
-    return 0;
+  if (bytes > budget)
+    return decline(meeting, pass, "the rows of one block do not fit in shared memory");
+  if (use->isBeforeInBlock(rows.back().getDefiningOp()))
+    return decline(meeting, pass, "a row is used before the last one is loaded");
   copyRows(rows, use);
   return rows.size();
 }

@@ -24,6 +24,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/Declines.h"
 #include "passes/layout/SlidingLoads.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/limits/Rows.h"
@@ -105,9 +106,14 @@ static bool unrollWindow(scf::ForOp loop) {
     loads += load ? 1 : 0;
     slides |= load && slidesInRegisters(load, loop);
   }
-  if (!slides || !count || count->getSExtValue() * loads > mostLoads ||
+  constexpr StringLiteral pass = "tk-unroll-loops:windows";
+  if (!slides)
+    return decline(loop, pass, "no load slides along the loop in registers");
+  if (!count)
+    return decline(loop, pass, "the number of iterations is not known");
+  if (count->getSExtValue() * loads > mostLoads ||
       count->getSExtValue() * countCostly(loop) > mostCostly)
-    return false;
+    return decline(loop, pass, "written out, the loop would be too long");
   for (gpu::LoadOp load : loop.getBody()->getOps<gpu::LoadOp>())
     if (slidesInRegisters(load, loop))
       addCacheHint(load, CacheAttr::get(loop.getContext(), /*once=*/false, /*common=*/true, 0));
@@ -179,14 +185,17 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
 private:
   /// Unrolls a loop that loads little in an iteration; true if it did.
   static bool unrollSmallLoads(scf::ForOp loop) {
+    constexpr StringLiteral pass = "tk-unroll-loops:small-loads";
     std::optional<int64_t> bytes = bytesOfIteration(loop);
-    if (!bytes || *bytes * 2 > bytesAtOnce)
-      return false;
+    if (!bytes)
+      return decline(loop, pass, "an iteration does more than load and compute");
+    if (*bytes * 2 > bytesAtOnce)
+      return decline(loop, pass, "an iteration has enough bytes in flight");
     int64_t factor = std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
     while (factor > 1 && sharesLoads(loop) && factor * countCostly(loop) > mostCostlyTogether)
       factor /= 2;
     if (factor == 1)
-      return false;
+      return decline(loop, pass, "its terms take the time, not its loads");
     endAfterBeginning(loop);
     FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
     if (failed(unrolled))

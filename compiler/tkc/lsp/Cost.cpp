@@ -27,18 +27,35 @@ static std::string textOf(const PredictedCost &cost, const LaunchCost &launch) {
   return text + tiles;
 }
 
-ShownCost costOfKernel(const std::string &path, const std::string &text, const std::string &kernel,
-                       const std::map<std::string, std::int64_t> &sizes) {
+namespace {
+struct Compiled {
+  std::shared_ptr<CompiledSource> source;
+  size_t kernel; ///< its position
+};
+} // namespace
+
+static std::optional<Compiled> compile(const std::string &path, const std::string &text,
+                                       const std::string &kernel) {
   CompileOptions options;
   options.file_name = path;
   options.target = target.str();
   auto source = CompiledSource::create(text, options);
   if (!source)
-    return {};
+    return std::nullopt;
   const std::vector<Signature> &signatures = (*source)->signatures();
   auto found = llvm::find_if(signatures, [&](const Signature &s) { return s.name == kernel; });
   if (found == signatures.end())
+    return std::nullopt;
+  return Compiled{*source, static_cast<size_t>(found - signatures.begin())};
+}
+
+ShownCost costOfKernel(const std::string &path, const std::string &text, const std::string &kernel,
+                       const std::map<std::string, std::int64_t> &sizes) {
+  std::optional<Compiled> compiled = compile(path, text, kernel);
+  if (!compiled)
     return {};
+  const auto &[source, number] = *compiled;
+  const Signature *found = &source->signatures()[number];
   std::vector<std::optional<int64_t>> dims;
   GivenVariables given;
   for (const std::string &dim : found->dims) {
@@ -49,8 +66,7 @@ ShownCost costOfKernel(const std::string &path, const std::string &text, const s
     given.emplace_back(Scalar(size->second));
   }
   given.resize(dims.size() + found->num_scalars());
-  auto cost = predictCost(**source, static_cast<size_t>(found - signatures.begin()), target,
-                          factsAt(*found, dims), given, {});
+  auto cost = predictCost(*source, number, target, factsAt(*found, dims), given, {});
   if (!cost || !*cost)
     return {};
   ShownCost shown;
@@ -64,6 +80,25 @@ ShownCost costOfKernel(const std::string &path, const std::string &text, const s
         shown.stored[tensor.name] = line;
   }
   return shown;
+}
+
+std::optional<std::set<std::string>>
+storedTensors(const std::string &path, const std::string &text, const std::string &kernel,
+              const std::map<std::string, std::int64_t> &sizes) {
+  std::optional<Compiled> compiled = compile(path, text, kernel);
+  if (!compiled)
+    return std::nullopt;
+  const auto &[source, number] = *compiled;
+  const Signature &signature = source->signatures()[number];
+  std::vector<std::optional<int64_t>> dims;
+  for (const std::string &dim : signature.dims) {
+    auto size = sizes.find(dim);
+    dims.push_back(size == sizes.end() ? std::nullopt : std::optional(size->second));
+  }
+  auto names = source->storedTensors(number, target, factsAt(signature, dims));
+  if (!names)
+    return std::nullopt;
+  return std::set<std::string>(names->begin(), names->end());
 }
 
 } // namespace tk::lsp

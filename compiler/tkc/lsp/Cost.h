@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 namespace tk::lsp {
@@ -18,6 +20,12 @@ struct ShownCost {
 /// the text has errors, or a size is missing.
 ShownCost costOfKernel(const std::string &path, const std::string &text, const std::string &kernel,
                        const std::map<std::string, std::int64_t> &sizes);
+
+/// The tensors of a kernel that a GPU stores. Sizes that are not given are not known. Nothing where
+/// the text does not compile.
+std::optional<std::set<std::string>>
+storedTensors(const std::string &path, const std::string &text, const std::string &kernel,
+              const std::map<std::string, std::int64_t> &sizes);
 
 } // namespace tk::lsp
 

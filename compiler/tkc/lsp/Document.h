@@ -41,6 +41,9 @@ struct NamedThing {
   bool isRenamable = true; ///< it is declared in a file, not in the library
 };
 
+/// What is stored of kernels, by their texts with what these use. Outlives the versions of a file.
+using StorageCache = std::map<std::string, std::optional<std::set<std::string>>>;
+
 /// One version of a text with what the frontend says of it. Not for several threads.
 class Document {
 public:
@@ -62,6 +65,10 @@ public:
   std::string describeCost(const NamedThing &thing);
   /// Indices of the main file with the text of their ranges.
   std::vector<std::pair<Span, std::string>> indexRanges() const;
+  /// The `let`s of kernels that overlap a span of the main file, and whether each is stored. A
+  /// kernel that `cache` lacks is compiled, as long as the time for an answer lasts.
+  std::vector<std::pair<const ast::LetTensor *, bool>> storage(Span within,
+                                                               StorageCache &cache) const;
   /// What the item at an offset declares, with its kind: for completion.
   std::map<std::string, std::string> namesAt(std::uint32_t offset) const;
   /// The function whose arguments an offset is in, and which of them; null if none.
@@ -71,6 +78,7 @@ public:
 
 private:
   const ast::Item *itemAt(std::uint32_t offset) const;
+  std::string textFor(const ast::Kernel &kernel) const;
   Span statementAt(const ast::Kernel &kernel, std::uint32_t offset) const;
   std::map<std::string, std::pair<std::string, Span>> declaredBy(const ast::Kernel &kernel) const;
   std::map<std::string, std::pair<std::string, Span>> itemNames() const;

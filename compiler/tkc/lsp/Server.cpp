@@ -42,6 +42,16 @@ Object rangeJson(const SourceFile &file, Span span) {
   return Object{{"start", placeJson(file, span.begin)}, {"end", placeJson(file, span.end)}};
 }
 
+struct HintParams {
+  protocol::TextDocumentIdentifier textDocument;
+  protocol::Range range;
+};
+
+bool fromJSON(const Value &value, HintParams &result, llvm::json::Path path) {
+  llvm::json::ObjectMapper map(value, path);
+  return map && map.map("textDocument", result.textDocument) && map.map("range", result.range);
+}
+
 bool isIdentifier(llvm::StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
@@ -274,11 +284,12 @@ private:
   void signature(const Position &params, Reply reply);
   void format(const Whole &params, Reply reply);
   void symbols(const Whole &params, Reply reply);
-  void hints(const Whole &params, Reply reply);
+  void hints(const HintParams &params, Reply reply);
   void actions(const protocol::CodeActionParams &params, Reply reply);
 
   protocol::OutgoingNotification<Value> publish;
   OpenTexts texts;
+  StorageCache stored;
   std::map<std::string, std::string> uris; ///< of the open texts
   std::map<std::string, std::unique_ptr<Document>> documents;
 };
@@ -423,11 +434,21 @@ void Server::symbols(const Whole &params, Reply reply) {
   reply(std::move(list));
 }
 
-void Server::hints(const Whole &params, Reply reply) {
+void Server::hints(const HintParams &params, Reply reply) {
   Document *document = find(params.textDocument.uri, reply);
   if (!document)
     return;
   Array list;
+  const SourceFile &file = document->main();
+  const Span within{file.id(),
+                    offsetOf(file, {params.range.start.line, params.range.start.character}),
+                    offsetOf(file, {params.range.end.line, params.range.end.character})};
+  for (const auto &[let, isStored] : document->storage(within, stored))
+    list.push_back(Object{{"position", placeJson(file, let->span.end)},
+                          {"label", isStored ? "stored" : "fused"},
+                          {"paddingLeft", true},
+                          {"tooltip", isStored ? "The GPU stores it in device memory."
+                                               : "It is computed where it is read."}});
   for (const auto &[span, range] : document->indexRanges())
     list.push_back(Object{{"position", placeJson(document->main(), span.end)},
                           {"label", " in " + range},

@@ -86,7 +86,7 @@ function launchCard(launch) {
     ["Occupancy", code && code.blocks_per_sm > 0 && `${code.blocks_per_sm} block${code.blocks_per_sm > 1 ? "s" : ""} a multiprocessor, ` +
       `${Math.round(100 * code.occupancy)} % of its warps; limited by ${code.limiter}`],
     ["Waves", cost && Number(cost.waves.toPrecision(3)).toString()],
-    ["Moved", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
+    ["Bytes", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
     ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
       .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
       `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
@@ -123,7 +123,7 @@ function kernelCard() {
       (view.profile.stalls_missing ? `; no reasons of stalls: ${view.profile.stalls_missing}` : "")],
     ["Assumes", view.assumptions],
     ["Refuses unless", view.checks.join(", ")],
-    ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "operations")}`],
+    ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "").trim()} operations`],
     ["Operations done", total && total.recomputation > 0 && `${total.recomputation} for each operation of the program as written` +
       (total.recomputation > 1.005 ? " (values are computed again, or tiles reach beyond their tensors)" :
        total.recomputation < 0.995 ? " (masks and shared values leave some out)" : "")],
@@ -133,11 +133,61 @@ function kernelCard() {
   ]));
   if (!total && view.launches.length) card.append(make("div", { class: "pass" },
     "Predicted times and bytes are known once all dimensions are given with --dim."));
+  for (const part of [launchReasons(), fasterChoices()]) if (part) card.append(part);
   if (view.schedule) card.append(make("details", {}, make("summary", {}, "A schedule block to begin with"),
     make("pre", {}, view.schedule), copyButton(() => view.schedule)));
   if (view.remarks.length) card.append(make("details", {},
     make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
   return card;
+}
+
+/** Which tensors are stored between the launches, and why; null of one launch. */
+function launchReasons() {
+  if (view.launches.length < 2) return null;
+  const isReason = (remark) => (remark.verdict === "declined" && remark.tensor) ||
+    /split|flatten|materialize|store|parts/.test(remark.pass);
+  const reasons = view.remarks.filter(isReason);
+  return reasons.length ? make("div", {}, make("h3", {}, `Why there are ${view.launches.length} launches`), remarkList(reasons)) : null;
+}
+
+/** What would make a launch with this bound faster. */
+function remedyOf(bound) {
+  return {
+    "memory": "fewer bytes of device memory would make it faster: narrower types, or fusion with what runs before or behind it",
+    "L2": "fewer bytes through L2 would make it faster: larger tiles, or clusters that share what they read",
+    "matrix unit": "fewer products, or products of narrower types, would make it faster",
+    "CUDA cores": "fewer instructions for each element would make it faster",
+    "special functions": "fewer exponentials and the like would make it faster",
+    "shared memory": "fewer bytes through shared memory would make it faster: other tiles",
+    "latency": "more independent work at a time would make it faster: more or smaller tiles, or larger sizes",
+  }[bound];
+}
+
+/** What the predictions say of a faster kernel, the launch that takes longest first. */
+function fasterChoices() {
+  if (!view.total || !view.launches.length) return null;
+  const slowest = [...view.launches].sort((a, b) => b.cost.predicted_us - a.cost.predicted_us)[0];
+  const { bound, predicted_us } = slowest.cost;
+  const facts = [`${slowest.symbol} takes ${percent(predicted_us, view.total.predicted_us)} of the predicted time and is bound by ` +
+    `${bound}` + (remedyOf(bound) ? `: ${remedyOf(bound)}.` : ".")];
+  const { choices } = view;
+  const ratio = (us) => `${micros(us)} for ${micros(choices.own_us)}`;
+  const isFaster = (us) => us !== null && us < 0.98 * choices.own_us;
+  if (choices) {
+    const before = facts.length;
+    for (const other of choices.schedules.filter((choice) => isFaster(choice.us)).slice(0, 3))
+      facts.push(`The schedule entries ${other.entries} are predicted to be faster: ${ratio(other.us)}. tkc tune measures such schedules.`);
+    for (const fusion of choices.fusions)
+      for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"]])
+        if (isFaster(us)) facts.push(`${flag} ${fusion.tensor} is predicted to be faster: ${ratio(us)}.`);
+    for (const other of choices.without.filter((choice) => isFaster(choice.us)))
+      facts.push(`--disable-pass ${other.pass} is predicted to be faster: ${ratio(other.us)}.`);
+    if (facts.length === before) facts.push("No schedule that differs in one entry, and no other choice of what is stored, is predicted to be faster.");
+  }
+  for (const launch of view.launches)
+    for (const note of launch.cost.notes) facts.push(`${launch.symbol}: ${note}`);
+  return make("div", {}, make("h3", {}, "What would make it faster"),
+    make("ul", {}, ...facts.map((fact) => make("li", {}, fact))));
 }
 
 /** The steps of one rank of a mesh, which run in this order. */
@@ -189,8 +239,13 @@ function showLine() {
   byId("line").replaceChildren(...parts);
 }
 
-/** The kernel's predicted time with and without what a pass derived. */
+/** The kernel's predicted time with and without what a pass derived, or with a tensor stored and inlined. */
 function withAndWithout(remark) {
+  const fusion = view.choices && remark.tensor && view.choices.fusions.find((choice) => choice.tensor === remark.tensor);
+  if (fusion) {
+    const time = (value) => value === null ? "not possible" : micros(value);
+    return ` stored: ${time(fusion.stored_us)}; computed where it is read: ${time(fusion.inlined_us)}`;
+  }
   const other = view.choices && remark.verdict === "derived" &&
     view.choices.without.find((choice) => choice.pass === remark.pass);
   if (!other) return "";

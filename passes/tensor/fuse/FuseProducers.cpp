@@ -20,7 +20,9 @@
 //    between the element and the padding value, and the loads of the clone become padded too. Equal
 //    expressions of a reader are merged.
 // 6. Store a producer whose copies exceed the budget of work and code (FusionBudget.cpp).
-// 7. Erase compute ops that nothing reads.
+// 7. The module's attributes `tk.inline` and `tk.store` name results for which the cost rule is not
+//    asked (FusionChoices.h). A scan is stored all the same; so is what step 6 stores.
+// 8. Erase compute ops that nothing reads.
 //
 // The pass first fuses a copy of the module and runs the merging passes that follow on it. If an
 // operation of the copy would combine values of two computations of one sum
@@ -37,6 +39,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
 #include "passes/tensor/fuse/FusionBudget.h"
@@ -115,10 +118,26 @@ static bool isReturned(OpResult result) {
   return llvm::any_of(result.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
 }
 
+/// Does an attribute of the module name a result's compute op?
+static bool isNamed(OpResult producer, StringRef attribute) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  auto names = compute->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(attribute);
+  return names && llvm::is_contained(names, compute.getNames()[0]);
+}
+
+/// Shall a result be computed where it is read, whatever that costs? A scan cannot be.
+static bool shallInline(OpResult producer, ProducerKind kind) {
+  return kind != ProducerKind::Scan && isNamed(producer, inlinedAttrName);
+}
+
 std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
                                                        ProducerKind kind) {
   if (isComputedOnce(producer))
     return "an operation would receive values of two computations of its sums";
+  if (isNamed(producer, storedAttrName))
+    return "an option asks for it";
+  if (shallInline(producer, kind))
+    return whyOverBudget(reads);
   for (Read read : reads)
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
@@ -226,8 +245,14 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);
       if (reads.empty() || (kind == ProducerKind::Products) != products ||
-          !patterns->isOn(patternOf(kind)) || isComputedOnce(result))
+          !patterns->isOn(patternOf(kind)) || isComputedOnce(result) ||
+          isNamed(result, storedAttrName))
         continue;
+      if (shallInline(result, kind)) {
+        if (!whyOverBudget(reads))
+          return reads;
+        continue;
+      }
       if (kind == ProducerKind::Pointwise) {
         dropStoredReads(reads);
         if (!reads.empty() && isEpilogue(result, reads))
@@ -248,8 +273,8 @@ unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
   auto compute = cast<ComputeOp>(reads.front().producer.getOwner());
   SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
   for (Read read : reads) {
-    note(read.load, passName, Verdict::Derived,
-         describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
+    noteInlined(read.load, compute, passName,
+                describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
     Inliner(read).run();
   }
   for (ComputeOp reader : merged)

@@ -23,6 +23,7 @@
 #include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -101,7 +102,9 @@ bool ProductOverSeveral::pays() {
       terms *= guessSize(kernel, extent);
   Value innermost = reduce.getUpper()[cast<BlockArgument>(kept.getIndices().back()).getArgNumber()];
   return guessSize(kernel, innermost) >= leastInnermost &&
-         cost::savedByAlignedSum * terms > 2 * cost::byte * bytesOf(turned) + cost::launch;
+         savesTime(reduce, "tk-materialize-operands:align-sums", "a copy of an operand",
+                   cost::savedByAlignedSum * terms,
+                   2 * cost::byte * bytesOf(turned) + cost::launch);
 }
 
 std::optional<ProductOverSeveral> ProductOverSeveral::of(KernelOp kernel, ComputeOp compute,

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/GatherFactors.h"
 
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -121,8 +122,9 @@ static bool pays(KernelOp kernel, ComputeOp compute, ReduceOp reduce, LoadOp fac
   if (!outputs || !depth || !elements)
     return false;
   double bytes = *elements * factor.getType().getIntOrFloatBitWidth() / 8;
-  return cost::savedByGatheredOperand * *outputs * *depth * reduce.getNumAccumulators() >
-         2 * cost::byte * bytes + cost::launch;
+  return savesTime(reduce, "tk-materialize-operands:gather", "a copy of the gathered rows",
+                   cost::savedByGatheredOperand * *outputs * *depth * reduce.getNumAccumulators(),
+                   2 * cost::byte * bytes + cost::launch);
 }
 
 /// Stores what `factor` loads in a statement of its own, and has it loaded from there.

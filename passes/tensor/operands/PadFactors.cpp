@@ -29,6 +29,7 @@
 #include "passes/tensor/operands/PadFactors.h"
 #include "passes/machine/limits/Operands.h"
 
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -227,7 +228,7 @@ bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
       cost += cost::byte * *rows * (read + written) + cost::launch;
     }
   }
-  return saved > cost;
+  return savesTime(compute, "tk-materialize-operands:pad", "padded operands", saved, cost);
 }
 
 Value tk::createMultiple(OpBuilder &builder, Location loc, Value extent, int64_t unit) {

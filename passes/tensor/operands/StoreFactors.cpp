@@ -24,6 +24,7 @@
 #include "passes/machine/limits/Operands.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -111,7 +112,9 @@ unsigned tk::storeFactors(KernelOp kernel) {
       SmallVector<ComputedFactor> factors = getComputedFactors(kernel, compute, outer, terms);
       for (ComputedFactor &factor : factors)
         cost += 2 * cost::byte * factor.bytes() + cost::launch;
-      if (factors.empty() || cost::savedByStoredOperand * terms < cost)
+      if (factors.empty() ||
+          !savesTime(outer, "tk-materialize-operands:computed", "storing its computed operands",
+                     cost::savedByStoredOperand * terms, cost))
         continue;
       note(outer, passName, Verdict::Derived,
            "computed operands of the contractions in the " + describe(outer) +

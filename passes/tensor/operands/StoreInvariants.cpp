@@ -28,6 +28,7 @@
 
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/Notes.h"
@@ -221,7 +222,9 @@ bool InvariantStores::pays(ArrayRef<Invariant *> together) {
   double all = sizeOf(compute.getExtents()), computed = cost::longFunction * functions * all;
   double saved = computed - cost::longFunction * functions * shared;
   double cost = 2 * cost::byte * bytes * shared + cost::sharedByte * bytes * all + cost::launch;
-  return computed > cost::byte * bytesOfElement() * all && saved > cost;
+  return computed > cost::byte * bytesOfElement() * all &&
+         savesTime(compute, "tk-materialize-operands:invariants", "storing shared functions", saved,
+                   cost);
 }
 
 void InvariantStores::store(ArrayRef<Invariant *> together) {

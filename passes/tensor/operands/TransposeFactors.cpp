@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -174,8 +175,10 @@ LoadOp Product::chooseFactor() {
       bytes = size, chosen = load;
   }
   // Each byte is read and written.
-  bool pays =
-      cost::savedByTransposeForWarpgroups * countTerms() > 2 * cost::byte * bytes + cost::launch;
+  const bool pays =
+      chosen && savesTime(reduce, "tk-materialize-operands:transpose", "a transposed operand",
+                          cost::savedByTransposeForWarpgroups * countTerms(),
+                          2 * cost::byte * bytes + cost::launch);
   return pays ? chosen : LoadOp();
 }
 
@@ -226,9 +229,13 @@ std::optional<unsigned> Product::axisAcross(unsigned side) {
   double bytes = 4;
   for (Value extent : extents)
     bytes *= sizeOf(kernel, extent);
-  bool pays = cost::savedByTransposeForCores * countTerms() > 2 * cost::byte * bytes + cost::launch;
-  bool isAligned = across && getSizeFact(kernel, extents[*across]).divisor * 4 % boxAlignment == 0;
-  return pays && isAligned ? across : std::nullopt;
+  const bool isAligned =
+      across && getSizeFact(kernel, extents[*across]).divisor * 4 % boxAlignment == 0;
+  const bool pays =
+      isAligned && savesTime(reduce, "tk-materialize-operands:transpose", "a transposed operand",
+                             cost::savedByTransposeForCores * countTerms(),
+                             2 * cost::byte * bytes + cost::launch);
+  return pays ? across : std::nullopt;
 }
 
 /// Stores the product's factors otherwise, as far as there is use in it; how many.

@@ -18,6 +18,7 @@
 #include "passes/tensor/operands/TurnBatches.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -104,7 +105,8 @@ bool BatchProduct::pays() {
   terms *= guessSize(kernel, reduce.getUpper()[0]) * 8 / element.getIntOrFloatBitWidth();
   for (LoadOp factor : factors)
     bytes += bytesOf(kernel, getExtents(kernel, factor.getTensor()), factor.getType());
-  return cost::savedByOuterBatch * terms > 2 * cost::byte * bytes + 3 * cost::launch;
+  return savesTime(reduce, "tk-materialize-operands:batches", "operands by batch",
+                   cost::savedByOuterBatch * terms, 2 * cost::byte * bytes + 3 * cost::launch);
 }
 
 std::optional<BatchProduct> BatchProduct::of(KernelOp kernel, ComputeOp compute) {

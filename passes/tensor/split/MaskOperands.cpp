@@ -26,6 +26,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/OuterIndices.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -219,7 +220,8 @@ bool OperandMasking::pays(ComputeOp compute, ReduceOp reduce, const MaskedProduc
   const double stored =
       product.isExact ? 0 : 2 * cost::launch + bytesOfResult * results * cost::byte;
   const double asItIs = terms * std::max(results * cost::termOfCountedTaps, timeOfTerm);
-  return asItIs > onCores + stored;
+  return savesTime(reduce, "tk-mask-operands", "the product without its mask", asItIs,
+                   onCores + stored);
 }
 
 /// Stores the sums of `reduce` by a compute op of their own.

@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/PairTerms.h"
@@ -228,7 +229,8 @@ bool OperandPacking::pays(ComputeOp compute, ReduceOp reduce, double bytes) {
   for (Value extent : compute.getExtents())
     terms *= guessSize(kernel, extent);
   // Tiles of pairs take about half of the time.
-  return terms * cost::termOfCountedTaps / 2 > 2 * (cost::launch + bytes * cost::byte);
+  return savesTime(reduce, "tk-pack-operands", "storing both operands",
+                   terms * cost::termOfCountedTaps / 2, 2 * (cost::launch + bytes * cost::byte));
 }
 
 /// Stores the values of a side as one tensor, and has the element read that.

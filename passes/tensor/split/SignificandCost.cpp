@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CoreTiles.h"
@@ -170,8 +171,9 @@ bool SignificandCost::areSizesKnown(ArrayRef<ReduceOp> sums) {
 
 /// Do `sums` save more than their factors' parts cost, and is there memory for these?
 bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
+  constexpr StringLiteral pass = "tk-split-significands";
   if (!areSizesKnown(sums))
-    return false;
+    return decline(compute, pass, "not all sizes are known");
   double saved = 0, cost = cost::launch * launchesBeside, scratch = 0;
   llvm::SmallPtrSet<Value, 4> counted;
   for (ReduceOp reduce : sums)
@@ -189,7 +191,9 @@ bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
         scratch += bytesOfParts * elements;
       }
     }
-  return saved > cost && scratch <= mostScratch;
+  if (scratch > mostScratch)
+    return decline(compute, pass, "the parts of its operands would take too much memory");
+  return savesTime(compute, pass, "storing the bf16 parts of its operands", saved, cost);
 }
 
 /// Does the product of f32 operands, of which the computed ones have `bytesStored` bytes, save more

@@ -35,6 +35,7 @@
 #include "passes/machine/limits/Splits.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
@@ -104,8 +105,11 @@ struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
     for (ComputeOp compute : computes) {
       noteDeclinedProducts(compute);
       int64_t parts = countContractionParts(compute);
-      if (parts < 2)
+      if (parts < 2) {
+        decline(compute, passName,
+                "it has no single sum to split, or one part takes the least time");
         continue;
+      }
       ContractionSplit(compute).apply(parts);
       ++numSplit;
     }

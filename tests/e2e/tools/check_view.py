@@ -34,6 +34,10 @@ for (const name of ["error", "warn"]) console[name] = (...words) => problems.pus
 const say = (key, value) => document.body.setAttribute("data-" + key, value);
 addEventListener("load", () => {
   say("problems", "the clicks ended early");
+  // The page begins with the line that takes the most time, the stage with its head, and says what would be faster.
+  say("hottest", document.querySelectorAll("#source-pane .row.marked").length + document.querySelectorAll("#line .card").length);
+  say("head", document.querySelector("#stage .code").scrollTop);
+  say("faster", document.getElementById("summary").textContent.includes("What would make it faster"));
   const rows = () => [...document.querySelectorAll("#source-pane .row")];
   const count = (where) => document.querySelectorAll(where + " .row.marked").length;
   const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -150,6 +154,8 @@ def check_instructions(document, stages):
     else:
         expect(matrix == len(re.findall(r"^\s*(?:wgmma\.mma_async|mma\.sync)", text, re.M)), matrix)
         expect(total > 20, total)
+    expect("// " + next(line for line in stages["cuda"]["text"].split("\n") if line.startswith("// assumes"))[3:] in
+           stages["ptx"]["text"], "PTX has the head of CUDA")
     expect(".loc" not in stages["ptx"]["text"] and ".file" not in stages["ptx"]["text"], "PTX without places")
 
 
@@ -188,6 +194,10 @@ def check_choices(document):
     expect(set(without) <= {remark["pass"] for remark in document["remarks"] if remark["verdict"] == "derived"}, without)
     # Without the online form the scores are stored.
     expect(without["tk-online-reductions"] > choices["own_us"], (choices["own_us"], without))
+    # Both times of each tensor that is inlined: what is stored takes a launch more.
+    fusions = {choice["tensor"]: choice for choice in choices["fusions"]}
+    expect(set(fusions) == {remark["tensor"] for remark in document["remarks"] if remark["tensor"]}, fusions)
+    expect(fusions["p"]["inlined_us"] == choices["own_us"] and fusions["p"]["stored_us"] > choices["own_us"], fusions)
     times = [other["us"] for other in choices["schedules"]]
     expect(times and times == sorted(times) and all(" = " in other["entries"] for other in choices["schedules"]), times)
 
@@ -400,6 +410,7 @@ def in_browser(browser, page, line, root, width=1300):
     expect(body, f"{page.name} loads: {problem}")
     said = dict(re.findall(r'data-([\w-]+)="([^"]*)"', body[1]))
     expect(said.get("problems") == "none", said)
+    expect(said["hottest"] == "2" and said["head"] == "0" and said["faster"] == "true", said)
     expect(int(said["source"]) == 1 and int(said["stage"]) > 0 and int(said["details"]) == 1, said)
     expect(int(said["back"]) >= 1 and said["escaped"] == "0" and int(said["key"]) == 1, said)
     expect(said["tab"] == "tk" and " of " in said["found"] and said["wide"] == "true", said)
