@@ -8,6 +8,12 @@
 #include "runtime/Kernel.h"
 #include "tk/tk_c.h"
 
+struct tk_module {
+  tk::Module module;
+  std::vector<std::string> names;
+  std::string diagnostics;
+};
+
 struct tk_kernel {
   tk::Kernel kernel;
   std::string signature;
@@ -21,6 +27,9 @@ tk_status fail(const Error &error);
 void require(bool condition, const char *what);
 /// The values by name, without the absent ones.
 std::vector<NamedValue> named_values(const tk_kernel *kernel, const tk_value *values, size_t count);
+
+/// A text that may be null.
+inline std::string text_or_empty(const char *text) { return text ? text : ""; }
 
 /// Runs what may throw. No exception leaves it.
 template <typename F> tk_status guarded(F &&function) {
