@@ -2,6 +2,7 @@ add_library(tk_frontend STATIC
   Bounds.cpp
   BoundsExtremes.cpp
   BoundsProver.cpp
+  FactorIndices.cpp
   GradCalls.cpp
   GradCombine.cpp
   GradCopies.cpp

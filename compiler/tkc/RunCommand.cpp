@@ -169,6 +169,15 @@ int runRanks(const RunOptions &options, const ChosenKernel &chosen, const RunArg
   return ran->run.firstWrong() ? InternalError : Done;
 }
 
+/// What passes say of the kernel, to stderr.
+Status printNotes(CompiledSource &source, size_t kernel, Session &session) {
+  Expected<std::string> notes = source.explain(kernel, session.target(), session.facts());
+  if (!notes)
+    return std::move(notes.error());
+  std::fputs(notes->c_str(), stderr);
+  return {};
+}
+
 int run(RunOptions &options) {
   bool json = options.source.json;
   Validation validation;
@@ -206,13 +215,9 @@ int run(RunOptions &options) {
   }();
   if (!session)
     return report(session.error(), json);
-  if (options.explain) {
-    Expected<std::string> notes =
-        source->explain(kernel, (*session)->target(), (*session)->facts());
-    if (!notes)
-      return report(notes.error(), json);
-    std::fputs(notes->c_str(), stderr);
-  }
+  if (options.explain)
+    if (Status printed = printNotes(*source, kernel, **session); !printed)
+      return report(printed.error(), json);
   RunReport result;
   if (options.validatePasses) {
     Expected<Validated> validated =
