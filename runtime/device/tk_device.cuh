@@ -1,6 +1,7 @@
 // The primitives that emitted kernels are written in, in PTX. The emulator implements the same
-// functions for the host and shares the headers types, math, reduce and random; README.md in this
-// folder lists them with what each one means. NVRTC compiles this without any other header.
+// functions for the host and shares the headers types, math, division, soft_cap, reduce and random;
+// README.md in this folder lists them with what each one means. NVRTC compiles this without any
+// other header.
 #pragma once
 
 #define TK_DEVICE __device__ __forceinline__
@@ -25,6 +26,8 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "types.cuh"
 #include "scalar.cuh"
 #include "math.cuh"
+#include "division.cuh"
+#include "soft_cap.cuh"
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"

@@ -96,7 +96,7 @@ static std::pair<Value, Value> splitReference(Value reference) {
   return {rows, Value()};
 }
 
-std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op) {
+std::optional<CappedTile> KernelEmitter::cappedTile(Operation *op) {
   auto weights = dyn_cast<ExpDiffOp>(op);
   Operation *scores = weights ? weights.getA().getDefiningOp() : op;
   if (!scores || weightsOf(scores) != weights)
@@ -109,7 +109,7 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op
   return capped;
 }
 
-std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedScores(Operation *op) {
+std::optional<CappedTile> KernelEmitter::cappedScores(Operation *op) {
   if (op->getNumResults() != 1 || !isTile(op->getResult(0)) || registersOf(op->getResult(0)) <= 1)
     return std::nullopt;
   auto [tanh, factor] = factoredTanh(op);
@@ -141,7 +141,7 @@ bool KernelEmitter::isWithinCappedTile(Operation *op) {
   return (end != op && cappedTile(end)) || isWithinReferences(op);
 }
 
-KernelEmitter::StepOfReferences KernelEmitter::stepOf(const CappedTile &capped) {
+StepOfReferences KernelEmitter::stepOf(const CappedTile &capped) {
   Value step = splitReference(capped.reference).second;
   Value slope = risingBy(capped.added).first;
   if (auto product = step ? step.getDefiningOp<arith::MulFOp>() : arith::MulFOp())
@@ -203,7 +203,7 @@ llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
   return declared;
 }
 
-KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
+AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
   const Value added = capped.added;
   const std::string base = capped.reference ? kTimesLog2e.str() : "";
   const RegisterIndex reg("r", registerBits(result));
@@ -242,8 +242,7 @@ std::string KernelEmitter::rowOfShared(const CappedTile &capped, Value result) {
       .str();
 }
 
-KernelEmitter::RowReferences KernelEmitter::declareReferences(const CappedTile &capped,
-                                                              Value result) {
+RowReferences KernelEmitter::declareReferences(const CappedTile &capped, Value result) {
   RowReferences declared{freshName("under"), addedToCap(capped, result)};
   Value fixed = splitReference(capped.reference).first;
   line("const tk::RowReferences<" + llvm::Twine(registersOf(fixed)) + "> " + declared.name + "(" +

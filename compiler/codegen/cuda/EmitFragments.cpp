@@ -28,9 +28,9 @@ static bool isFragment(gpu::LayoutAttr layout, int64_t along, int64_t across, un
   return fits;
 }
 
-FailureOr<KernelEmitter::MatrixAccess>
-KernelEmitter::matrixAccess(const std::string &buffer, gpu::SharedType type, gpu::LayoutAttr layout,
-                            bool transposed, const PartBegin &begin) {
+FailureOr<MatrixAccess> KernelEmitter::matrixAccess(const std::string &buffer, gpu::SharedType type,
+                                                    gpu::LayoutAttr layout, bool transposed,
+                                                    const PartBegin &begin) {
   const auto order = type.getAxisOrder();
   const unsigned perWord = 4 / elementBytes(type.getElementType());
   const unsigned wordBits = llvm::Log2_32(perWord), bits = layout.getRegisterBits().size();

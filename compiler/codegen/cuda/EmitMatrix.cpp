@@ -146,6 +146,45 @@ FailureOr<std::string> KernelEmitter::termOf(gpu::DotOp dot, llvm::ArrayRef<std:
   return textOf(body.getTerminator()->getOperand(0));
 }
 
+/// Products of elements `a` and `b`, expressions in r, by the CUDA cores, added to `result`. `head`
+/// is the loop over their sum.
+LogicalResult KernelEmitter::emitCoreDot(gpu::DotOp dot, const std::string &result,
+                                         const std::string &head, const std::string &a,
+                                         const std::string &b) {
+  auto acc = layoutOf(dot.getResult());
+  Type accumulated = getElementTypeOrSelf(dot.getType());
+  const unsigned accBits = acc.getRegisterBits().size();
+  auto widened = [&](Value operand, const std::string &x) {
+    Type type = getElementTypeOrSelf(operand.getType());
+    if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32)
+      return "tk::to_float(" + x + ")";
+    return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
+  };
+  if (dot.hasTerm()) {
+    line(head + loopHeader(1u << accBits) + " {");
+    auto sum = termOf(dot, {a, b, result + "[r]"});
+    if (mlir::failed(sum))
+      return failure();
+    line("  " + result + "[r] = " + *sum + ";");
+    line("}");
+    return success();
+  }
+  const std::string term = result + "[r] = tk::multiply_add(" + widened(dot.getA(), a) + ", " +
+                           widened(dot.getB(), b) + ", " + result + "[r]);";
+  auto slice = dot.getA().getDefiningOp<gpu::LocalLoadOp>();
+  const unsigned run = slice && slice.getFrom() ? firstRun(acc) : 0;
+  if (run == 0 || run == accBits) {
+    line(head + loopHeader(1u << accBits) + " " + term);
+    return success();
+  }
+  line(head + "TK_UNROLL for (int i = 0; i < " + llvm::Twine(1u << accBits) + "; ++i) {");
+  line("  const int r = i ^ (i >> " + llvm::Twine(run) + " & 1) * " + llvm::Twine((1u << run) - 1) +
+       ";");
+  line("  " + term);
+  line("}");
+  return success();
+}
+
 LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   auto acc = layoutOf(dot.getResult()), a = layoutOf(dot.getA()), b = layoutOf(dot.getB());
   auto aType = cast<RankedTensorType>(dot.getA().getType());
@@ -202,35 +241,7 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
       line(loopHeader(1u << accBits) + " " + result + "[r] += " + sums + "[r];");
     return success();
   }
-  auto widened = [&](Value operand, const std::string &x) {
-    Type type = getElementTypeOrSelf(operand.getType());
-    if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32)
-      return "tk::to_float(" + x + ")";
-    return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
-  };
-  if (dot.hasTerm()) {
-    line(head + loopHeader(1u << accBits) + " {");
-    auto sum = termOf(dot, {aAt.substr(1), bAt.substr(1), result + "[r]"});
-    if (mlir::failed(sum))
-      return failure();
-    line("  " + result + "[r] = " + *sum + ";");
-    line("}");
-    return success();
-  }
-  const std::string term = result + "[r] = tk::multiply_add(" + widened(dot.getA(), aAt.substr(1)) +
-                           ", " + widened(dot.getB(), bAt.substr(1)) + ", " + result + "[r]);";
-  auto slice = dot.getA().getDefiningOp<gpu::LocalLoadOp>();
-  const unsigned run = slice && slice.getFrom() ? firstRun(acc) : 0;
-  if (run == 0 || run == accBits) {
-    line(head + loopHeader(1u << accBits) + " " + term);
-    return success();
-  }
-  line(head + "TK_UNROLL for (int i = 0; i < " + llvm::Twine(1u << accBits) + "; ++i) {");
-  line("  const int r = i ^ (i >> " + llvm::Twine(run) + " & 1) * " + llvm::Twine((1u << run) - 1) +
-       ";");
-  line("  " + term);
-  line("}");
-  return success();
+  return emitCoreDot(dot, result, head, aAt.substr(1), bAt.substr(1));
 }
 
 /// Four bytes that are neighbours are one word.

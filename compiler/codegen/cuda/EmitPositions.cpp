@@ -44,8 +44,7 @@ static std::optional<Value> startOf(Value places) {
 
 /// Which of a thread's registers hold the places along `axis`: the first `run` of them are
 /// neighbours, and each further run begins `step` places after the one before.
-std::optional<KernelEmitter::PlaceWords> KernelEmitter::placesAlong(gpu::LayoutAttr layout,
-                                                                    unsigned axis) {
+std::optional<PlaceWords> KernelEmitter::placesAlong(gpu::LayoutAttr layout, unsigned axis) {
   PlaceWords words;
   unsigned next = 1;
   for (auto [bit, to] : llvm::enumerate(layout.getRegisterBits())) {
@@ -71,7 +70,7 @@ std::optional<KernelEmitter::PlaceWords> KernelEmitter::placesAlong(gpu::LayoutA
   return words;
 }
 
-std::optional<KernelEmitter::PlaceWords> KernelEmitter::matchPlaceTest(Operation *op) {
+std::optional<PlaceWords> KernelEmitter::matchPlaceTest(Operation *op) {
   using P = arith::CmpIPredicate;
   auto compare = dyn_cast<arith::CmpIOp>(op);
   auto tile = compare ? dyn_cast<RankedTensorType>(compare.getType()) : nullptr;
@@ -160,7 +159,7 @@ bool KernelEmitter::emitKeptPairs(Operation *op) {
   return true;
 }
 
-std::string KernelEmitter::PlaceWords::at(const RegisterIndex &reg) const {
+std::string PlaceWords::at(const RegisterIndex &reg) const {
   return "((" + name + "[" + reg.mapped(row).str() + "] >> (" + reg.mapped(place).str() +
          ") & 1) != 0)";
 }

@@ -18,7 +18,7 @@ std::string KernelEmitter::hoisted(const std::string &expression, llvm::StringRe
   return name;
 }
 
-std::string KernelEmitter::SharedAddress::flipped(const RegisterIndex &reg) const {
+std::string SharedAddress::flipped(const RegisterIndex &reg) const {
   // Register numbers print as sums, which are xors only while no two of them share a bit: a row
   // and a column may flip the same chunk.
   BitMap left = flip;
@@ -40,12 +40,12 @@ std::string KernelEmitter::SharedAddress::flipped(const RegisterIndex &reg) cons
   return flips.empty() ? thread : "(" + thread + flips + ")";
 }
 
-std::string KernelEmitter::SharedAddress::added(const RegisterIndex &reg) const {
+std::string SharedAddress::added(const RegisterIndex &reg) const {
   const std::string sum = reg.weighted(add);
   return fixed ? sum + " + " + std::to_string(fixed) : sum;
 }
 
-std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
+std::string SharedAddress::at(const RegisterIndex &reg) const {
   const std::string text = flipped(reg), sum = reg.weighted(add);
   if (text == "0")
     return added(reg);
@@ -54,8 +54,7 @@ std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
 
 /// What is added to a pointer first leaves constants for the accesses themselves; an index would be
 /// summed up for each.
-std::string KernelEmitter::SharedAddress::element(const std::string &buffer,
-                                                  const RegisterIndex &reg) const {
+std::string SharedAddress::element(const std::string &buffer, const RegisterIndex &reg) const {
   if (!isPart)
     return buffer + "[" + at(reg) + "]";
   std::string base = further.empty() ? buffer : buffer + " + " + further;
@@ -67,10 +66,9 @@ std::string KernelEmitter::SharedAddress::element(const std::string &buffer,
 /// A layout moves each coordinate bit on its own, and so does a swizzle on an unpadded buffer.
 /// Hence the address is the thread's part, xor what the register does to the swizzled chunk
 /// number, plus what it does elsewhere; both are constants once loops are unrolled.
-KernelEmitter::SharedAddress
-KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
-                             llvm::ArrayRef<std::string> threadCoordinates,
-                             const PartBegin &begin) {
+SharedAddress KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
+                                           llvm::ArrayRef<std::string> threadCoordinates,
+                                           const PartBegin &begin) {
   const auto strides = type.getStrides();
   const auto order = type.getAxisOrder();
   const bool swizzled = type.getPhases() > 1 && order.size() > 1;
@@ -143,7 +141,7 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
   return address;
 }
 
-KernelEmitter::PartBegin KernelEmitter::beginOf(gpu::LocalLoadOp load) {
+PartBegin KernelEmitter::beginOf(gpu::LocalLoadOp load) {
   PartBegin begin;
   begin.offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
   if (Value from = load.getFrom()) {
@@ -154,8 +152,8 @@ KernelEmitter::PartBegin KernelEmitter::beginOf(gpu::LocalLoadOp load) {
   return begin;
 }
 
-KernelEmitter::SharedAddress
-KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout, const PartBegin &begin) {
+SharedAddress KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
+                                           const PartBegin &begin) {
   llvm::SmallVector<std::string> threads;
   for (unsigned axis = 0; axis < layout.getRank(); ++axis)
     threads.push_back(threadCoordinate(layout, axis));

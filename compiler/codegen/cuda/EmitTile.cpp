@@ -238,7 +238,7 @@ std::string KernelEmitter::copyOf(Value value) {
   return name;
 }
 
-std::optional<KernelEmitter::Fragments> KernelEmitter::renamed(Value value, unsigned lowBits) {
+std::optional<Fragments> KernelEmitter::renamed(Value value, unsigned lowBits) {
   RegisterIndex reg("x", registerBits(value));
   Value root = value;
   while (!names.contains(root)) {
@@ -260,13 +260,13 @@ std::optional<KernelEmitter::Fragments> KernelEmitter::renamed(Value value, unsi
   return fragments;
 }
 
-std::optional<KernelEmitter::Fragments> KernelEmitter::renamedPairs(Value value) {
+std::optional<Fragments> KernelEmitter::renamedPairs(Value value) {
   Type type = getElementTypeOrSelf(value.getType());
   const bool areBytes = isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8;
   return areBytes ? renamed(value, 1) : std::nullopt;
 }
 
-KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBits) {
+Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBits) {
   // A part of a tile, or one under other register numbers, is used where it is as long as the
   // fragments of an instruction stay whole.
   if (auto fragments = renamed(value, lowBits))
@@ -274,7 +274,7 @@ KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBit
   return {materialize(value), {}, 0};
 }
 
-std::string KernelEmitter::Fragments::at(const RegisterIndex &reg) const {
+std::string Fragments::at(const RegisterIndex &reg) const {
   return "&" + array + "[" +
          (map.empty() ? reg : reg.mapped(map)).combined(RegisterIndex(first)).str() + "]";
 }

@@ -1,13 +1,12 @@
 //===- EmitWarpgroup.cpp - products of warpgroups --------------------------===//
 //
-// An operand in shared memory is named by a descriptor: where it begins, how far its groups of
-// eight rows are apart, and its swizzle. A product steps through it in spans of 32 bytes of k and
-// of 64 rows; each step is a constant number of bytes further on.
+// A product is a loop over spans of k (WarpgroupOperand.h), each an instruction, or one call for
+// several spans. Promoted products leave short sums, which threads add up in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
+#include "compiler/codegen/cuda/WarpgroupOperand.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "passes/pipeline/Rings.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,69 +17,12 @@ using namespace mlir;
 
 namespace tk::cuda {
 
-/// Bytes of k that one instruction takes, and rows of A.
-static constexpr int64_t kSpan = 32, kRows = 64;
 /// So many instructions are one statement of the text, in functions of so many instructions: the
 /// compiler takes longest for those. It orders what is around a statement otherwise, which costs
 /// attention without a mask up to 5 %.
 static constexpr int64_t kInRow = 4, kManyProducts = 64;
 /// Columns that threads add up at a time: what else they sum leaves no registers for more.
 static constexpr int64_t kPromotedColumns = 128;
-
-namespace {
-
-/// How a product walks through an operand in shared memory. `outer` is m or n.
-class SharedOperand {
-public:
-  SharedOperand(gpu::SharedType type, unsigned kAxis)
-      : type(type), bytes(type.getElementType().getIntOrFloatBitWidth() / 8),
-        rowBytes(type.getRowLength() * bytes),
-        kContiguous(type.getAxisOrder().front() == static_cast<int64_t>(kAxis)) {}
-
-  bool isTransposed() const { return !kContiguous; }
-  int64_t panelBytes() const { return gpu::SharedType(type).getPanelStride() * bytes; }
-  int64_t leadingBytes() const { return kContiguous ? 16 : panelBytes(); }
-  int64_t strideBytes() const { return 8 * rowBytes; }
-  std::string swizzle() const {
-    const int64_t span = gpu::SharedType(type).getHardwareSwizzle().value_or(0);
-    return span ? "tk::Swizzle::bytes" + std::to_string(span) : "tk::Swizzle::none";
-  }
-  /// How far the element `outer` along m or n is from the first; a whole panel where those are
-  /// contiguous.
-  int64_t outerBytes(int64_t outer) const {
-    if (kContiguous)
-      return outer * rowBytes;
-    return outer * bytes / rowBytes * panelBytes() + outer * bytes % rowBytes;
-  }
-  /// How far span `k` is, an expression.
-  std::string spanBytes(llvm::StringRef k) const {
-    if (!kContiguous)
-      return (k + " * " + std::to_string(kSpan / bytes * rowBytes)).str();
-    const int64_t spans = rowBytes / kSpan;
-    if (type.getPanel() == 0)
-      return (k + " * " + std::to_string(kSpan)).str();
-    return (k + " / " + std::to_string(spans) + " * " + std::to_string(panelBytes()) + " + " + k +
-            " % " + std::to_string(spans) + " * " + std::to_string(kSpan))
-        .str();
-  }
-
-private:
-  mutable gpu::SharedType type;
-  int64_t bytes, rowBytes;
-  bool kContiguous;
-};
-
-} // namespace
-
-/// The bytes by which the operand of a warpgroup lies behind that of the first, an expression in
-/// `warp`; "0" where all read the same.
-static std::string groupBytes(const SharedOperand &operand, gpu::LayoutAttr accumulator,
-                              int32_t axis) {
-  BitMap steps;
-  for (auto [b, bit] : llvm::enumerate(accumulator.getWarpBits()))
-    steps.push_back(b >= 2 && bit.axis == axis ? operand.outerBytes(bit.step) : 0);
-  return sumOfBits("warp", steps);
-}
 
 /// What TK_WARPGROUP_MMA calls a pair of operand types.
 static std::string productName(Type a, Type b) {
@@ -98,15 +40,6 @@ static std::string productName(Type a, Type b) {
     return "i8";
   };
   return a == b ? nameOf(a) : nameOf(a) + "_" + nameOf(b);
-}
-
-/// Columns of the accumulator that a warpgroup has.
-static int64_t columnsOf(gpu::LayoutAttr accumulator) {
-  int64_t columns = 1;
-  for (ArrayRef<gpu::LayoutBit> bits : {accumulator.getRegisterBits(), accumulator.getLaneBits()})
-    for (gpu::LayoutBit bit : bits)
-      columns *= bit.axis == 1 && !bit.isReplication() ? 2 : 1;
-  return columns;
 }
 
 /// Columns that one instruction fills.
@@ -173,45 +106,6 @@ std::string KernelEmitter::accumulatorOf(Operation *product, Value acc, bool rep
   return inPlace ? named->second : copyOf(acc);
 }
 
-std::string KernelEmitter::firstDescriptor(gpu::WarpgroupDotOp dot, Value operand, int32_t axis) {
-  const SharedOperand walk(cast<gpu::SharedType>(operand.getType()), 1 - axis);
-  std::string group = groupBytes(walk, layoutOf(dot.getResult()), axis);
-  if (group != "0")
-    useWarp();
-  std::string text = "tk::descriptor_advance(tk::matrix_descriptor(" + names[operand] + ", ";
-  llvm::raw_string_ostream(text) << walk.leadingBytes() << ", " << walk.strideBytes() << ", "
-                                 << walk.swizzle() << "), " << group << ")";
-  return text;
-}
-
-/// Is this product's left factor in shared memory, and the same in all steps of `loop`?
-static bool hasFixedFactor(gpu::WarpgroupDotOp dot, scf::ForOp loop) {
-  return isa<gpu::SharedType>(dot.getA().getType()) && dot->getParentOfType<scf::ForOp>() == loop &&
-         loop.isDefinedOutsideOfLoop(dot.getA());
-}
-
-/// Instructions along the sum of a product.
-static int64_t spansOf(gpu::WarpgroupDotOp dot) {
-  auto type = dot.getB().getType();
-  return type.getShape()[0] * type.getElementType().getIntOrFloatBitWidth() / 8 / kSpan;
-}
-
-int64_t KernelEmitter::rowBlocksOf(gpu::WarpgroupDotOp dot) {
-  return registersOf(dot.getResult()) / (columnsOf(layoutOf(dot.getResult())) / 2);
-}
-
-void KernelEmitter::declareFactors(scf::ForOp loop) {
-  loop.walk([&](gpu::WarpgroupDotOp dot) {
-    if (!hasFixedFactor(dot, loop) || !comesApart(dot) || rowBlocksOf(dot) > 1)
-      return;
-    const SharedOperand walk(cast<gpu::SharedType>(dot.getA().getType()), 1);
-    const std::string name = freshName("a_at"), first = firstDescriptor(dot, dot.getA(), 0);
-    line("const tk::HeldDescriptors<" + llvm::Twine(spansOf(dot)) + "> " + name + "(" + first +
-         ", [&](int k) { return " + walk.spanBytes("k") + "; });");
-    heldFactors[dot] = name;
-  });
-}
-
 /// The product that `dot` is summed with before threads add both up; null if there is none.
 static gpu::WarpgroupDotOp chainedBefore(gpu::WarpgroupDotOp dot) {
   auto before = dot.getAcc().getDefiningOp<gpu::WarpgroupDotOp>();
@@ -240,8 +134,7 @@ void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot
     const SharedOperand walk(dot.getB().getType(), 0);
     const bool isFirst = calls.empty();
     const std::string a = dot == last ? how.a : leftFactor(dot, how.blocks),
-                      b = (comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(") +
-                          descriptorOf(dot, dot.getB(), 1, "b_at");
+                      b = advanceOf(dot) + descriptorOf(dot, dot.getB(), 1, "b_at");
     const std::string loop =
         "TK_UNROLL for (int k = 0; k < " + std::to_string(spansOf(dot)) + "; ++k) ";
     calls.push_back((how.inRow ? "" : loop) +
@@ -267,21 +160,22 @@ void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot
   line("}");
 }
 
-std::string KernelEmitter::descriptorOf(gpu::WarpgroupDotOp dot, Value operand, int32_t axis,
-                                        llvm::StringRef hint) {
-  const std::string name = freshName(hint);
-  line("const tk::u64 " + name + " = " + firstDescriptor(dot, operand, axis) + ";");
-  return name;
-}
-
-/// The left factor of `dot`, in shared memory, at span `k` of block `m` of rows.
-std::string KernelEmitter::leftFactor(gpu::WarpgroupDotOp dot, int64_t blocks) {
-  const SharedOperand walk(cast<gpu::SharedType>(dot.getA().getType()), 1);
-  std::string text = comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(";
-  text += descriptorOf(dot, dot.getA(), 0, "a_at") + ", " + walk.spanBytes("k");
-  if (blocks > 1)
-    text += " + m * " + std::to_string(walk.outerBytes(kRows));
-  return text + ")";
+/// The left factor of `dot`, in registers, at span `k` of block `m` of rows: four words a span and
+/// block of rows, in the order of warpgroupOperandLayout.
+std::string KernelEmitter::registerFactor(gpu::WarpgroupDotOp dot) {
+  const int64_t bytes = elementOf(dot.getB()).getIntOrFloatBitWidth() / 8, perSpan = 16 / bytes;
+  std::string array = materialize(dot.getA());
+  if (bytes == 4) {
+    // The instruction would cut off what tf32 has no bits for.
+    const std::string rounded = freshName("rounded");
+    line("float " + rounded + "[" + llvm::Twine(registersOf(dot.getA())) + "];");
+    line(loopHeader(registersOf(dot.getA()), 1) + " " + rounded + "[r] = tk::round_to_tf32(" +
+         array + "[r]);");
+    array = rounded;
+  }
+  const bool hasBlocks = rowBlocksOf(dot) > 1;
+  return "&" + array + "[k * " + std::to_string(perSpan) +
+         (hasBlocks ? " + m * " + std::to_string(perSpan * spansOf(dot)) : "") + "]";
 }
 
 LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
@@ -294,8 +188,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     return unsupported(dot, "expected the layout of a warpgroup's accumulator, got ")
            << accumulator;
   const SharedOperand b(bType, 0);
-  const int64_t bytes = bType.getElementType().getIntOrFloatBitWidth() / 8,
-                columns = columnsOf(accumulator), atOnce = columnsAtOnce(dot, accumulator);
+  const int64_t columns = columnsOf(accumulator), atOnce = columnsAtOnce(dot, accumulator);
   const int64_t spans = spansOf(dot), blocks = rowBlocksOf(dot);
   if (isContinued(dot)) {
     names[dot.getResult()] = accumulatorOf(dot, dot.getAcc(), /*replaces=*/false);
@@ -309,16 +202,13 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   // would be held from the kernel's start on.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
                                                   matchPattern(dot.getAcc(), m_Zero()));
-  std::string acc;
-  if (fromZero) {
-    acc = nameFor(dot.getResult());
+  const std::string acc =
+      fromZero ? nameFor(dot.getResult()) : accumulatorOf(dot, dot.getAcc(), replaces);
+  if (fromZero)
     declareAs(dot.getResult(), acc, aType ? Value() : dot.getAcc());
-  } else {
-    acc = accumulatorOf(dot, dot.getAcc(), replaces);
-  }
   names[dot.getResult()] = acc;
 
-  const std::string advance = comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(";
+  const std::string advance = advanceOf(dot);
   // Several spans in a row are one call, unless blocks of rows take turns.
   const bool inRow =
       blocks == 1 && spans >= kInRow && productsOf(func) >= kManyProducts && !sumsOf(dot);
@@ -327,26 +217,11 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
                              ", ";
   if (aType) {
     const SharedOperand walk(aType, 1);
-    if (auto held = heldFactors.find(dot); held != heldFactors.end()) {
-      a = held->second + "[k]";
-    } else {
-      a = leftFactor(dot, blocks);
-    }
+    auto held = heldFactors.find(dot);
+    a = held != heldFactors.end() ? held->second + "[k]" : leftFactor(dot, blocks);
     typeNames += walk.isTransposed() ? "true, " : "false, ";
   } else {
-    // Four words a span and block of rows, in the order of warpgroupOperandLayout.
-    const int64_t perSpan = 16 / bytes;
-    std::string array = materialize(dot.getA());
-    if (bytes == 4) {
-      // The instruction would cut off what tf32 has no bits for.
-      const std::string rounded = freshName("rounded");
-      line("float " + rounded + "[" + llvm::Twine(registersOf(dot.getA())) + "];");
-      line(loopHeader(registersOf(dot.getA()), 1) + " " + rounded + "[r] = tk::round_to_tf32(" +
-           array + "[r]);");
-      array = rounded;
-    }
-    a = "&" + array + "[k * " + std::to_string(perSpan) +
-        (blocks > 1 ? " + m * " + std::to_string(perSpan * spans) : "") + "]";
+    a = registerFactor(dot);
     if (inRow)
       typeNames += "false, ";
   }

@@ -9,14 +9,16 @@
 // EmitNames, EmitScalar (expressions of single operations), EmitTile (tiles and fused loops),
 // EmitCaps, EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs
 // (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
-// EmitTypes, EmitComments.
+// EmitDescriptors (factors of warpgroups' products), EmitTypes, EmitComments. What a method tells
+// of a tile is in TileAddresses.h and CappedTile.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
 #define TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
 
+#include "compiler/codegen/cuda/CappedTile.h"
 #include "compiler/codegen/cuda/EmitCuda.h"
-#include "compiler/codegen/cuda/RegisterIndex.h"
+#include "compiler/codegen/cuda/TileAddresses.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -113,12 +115,6 @@ private:
                                                 llvm::ArrayRef<int64_t> offsets,
                                                 const RegisterIndex &reg);
   /// Where a tile's registers are found in an array, in whole groups of 1 << lowBits.
-  struct Fragments {
-    std::string array;
-    BitMap map; ///< empty: the identity
-    unsigned first = 0;
-    std::string at(const RegisterIndex &reg) const;
-  };
   Fragments fragmentsOf(mlir::Value value, unsigned lowBits);
   /// The same if no new array is needed.
   std::optional<Fragments> renamed(mlir::Value value, unsigned lowBits);
@@ -157,20 +153,6 @@ private:
   std::string useWarp() { return usesWarp = true, "warp"; }
 
   // EmitCaps
-  /// A tile with a soft cap, factor * tanh(x * scale), and what is added to it, which may be null:
-  /// both factors are numbers for all of it.
-  struct CappedTile {
-    mlir::Value x, scale, factor, added;
-    mlir::Value reference; ///< that weights of the tile are under, if it is they that are wanted
-    bool hasSharedRows = false; ///< of the reference, see BoundScores.h
-  };
-  /// What is added to register `r` of a capped tile: `sum`, or, where it rises or falls with the
-  /// column, what all registers have in common and a product.
-  struct AddedToCap {
-    std::string first;          ///< in common; empty: `sum` is all
-    std::string factor, column; ///< of the product
-    std::string sum;
-  };
   std::optional<CappedTile> cappedScores(mlir::Operation *op);
   std::optional<CappedTile> cappedTile(mlir::Operation *op);
   /// Is `op` told with the operation that ends a capped tile?
@@ -183,16 +165,6 @@ private:
   /// The scalar and the places of columns whose product `added` is; nulls if it is none.
   std::pair<mlir::Value, gpu::IotaOp> risingBy(mlir::Value added);
   AddedToCap addedToCap(const CappedTile &capped, mlir::Value result);
-  /// References of rows that two of a thread's rows share, and what is added under them.
-  struct RowReferences {
-    std::string name;
-    AddedToCap added;
-  };
-  /// What a step takes from references of rows: the product of both. The factor is null where it is
-  /// none, the number where nothing is taken.
-  struct StepOfReferences {
-    mlir::Value factor, number;
-  };
   StepOfReferences stepOf(const CappedTile &capped);
   /// Is `op` computed for nothing but references of rows that are told with weights under them?
   bool isWithinReferences(mlir::Operation *op);
@@ -203,15 +175,6 @@ private:
   void emitCap(const CappedTile &capped, mlir::Value result);
 
   // EmitPositions
-  /// The results of a comparison of places along an axis with a bound a row: a word a row.
-  struct PlaceWords {
-    std::string name;
-    mlir::Value start; ///< of the tile's places; null: 0
-    unsigned axis = 0, run = 1, step = 0, numPlaces = 1;
-    BitMap row, place; ///< by register bit: of which word, and which bit of it
-    BitMap registerOf; ///< by bit of the row: the register
-    std::string at(const RegisterIndex &reg) const;
-  };
   std::optional<PlaceWords> placesAlong(gpu::LayoutAttr layout, unsigned axis);
   std::optional<PlaceWords> matchPlaceTest(mlir::Operation *op);
   /// Are the places of use for such comparisons alone, and so needed by none?
@@ -259,31 +222,6 @@ private:
   Result emitPrivateStore(gpu::PrivateStoreOp store);
 
   // EmitShared
-  /// Offsets, in elements, of a tile's elements in shared memory: a thread's part, computed once,
-  /// and the register's.
-  struct SharedAddress {
-    std::string thread;
-    BitMap flip;         ///< by register bit: to be xored in (swizzled chunks)
-    BitMap add;          ///< by register bit: to be added
-    unsigned fixed = 0;  ///< always added
-    unsigned always = 0; ///< always xored in
-    std::string further; ///< how far on a part begins that begins at no constant
-    bool isPart = false; ///< of those: which constants an access adds is for the compiler to see
-    /// What differs between threads, with the register's flips.
-    std::string flipped(const RegisterIndex &reg) const;
-    /// What the register adds.
-    std::string added(const RegisterIndex &reg) const;
-    std::string at(const RegisterIndex &reg) const;
-    /// The element in `buffer`.
-    std::string element(const std::string &buffer, const RegisterIndex &reg) const;
-  };
-  /// Where a part of a buffer begins: at constants, and at `from`, a multiple of `span`, along
-  /// `axis`.
-  struct PartBegin {
-    llvm::ArrayRef<int64_t> offsets;
-    std::string from;
-    int64_t axis = 0, span = 1;
-  };
   PartBegin beginOf(gpu::LocalLoadOp load);
   void emitElementLoads(const SharedAddress &address, const std::string &buffer,
                         const std::string &name, unsigned count);
@@ -292,12 +230,6 @@ private:
                               const PartBegin &begin);
   SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout, const PartBegin &begin);
   // EmitFragments
-  /// How a warp's threads name the rows of matrices, `words` at a time.
-  struct MatrixAccess {
-    unsigned words = 1;
-    std::string loop, at; ///< over the fragment's words; the first element of a lane's row
-    RegisterIndex reg{0};
-  };
   mlir::FailureOr<MatrixAccess> matrixAccess(const std::string &buffer, gpu::SharedType type,
                                              gpu::LayoutAttr layout, bool transposed,
                                              const PartBegin &begin);
@@ -381,11 +313,6 @@ private:
   /// the product `replaces` what has been read.
   std::string accumulatorOf(mlir::Operation *product, mlir::Value acc, bool replaces);
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
-  /// The descriptor of what a warpgroup takes first of a factor, with rows or columns along `axis`.
-  std::string firstDescriptor(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis);
-  std::string descriptorOf(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis,
-                           llvm::StringRef hint);
-  std::string leftFactor(gpu::WarpgroupDotOp dot, int64_t blocks);
   /// How products are written whose sums threads add up in `sums`: the last one's left factor, the
   /// types, and columns, those of one instruction and blocks of rows.
   struct PromotedDot {
@@ -394,17 +321,27 @@ private:
     bool inRow;
   };
   void emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how);
-  /// Blocks of rows of a product that a warpgroup has, each an instruction's.
-  int64_t rowBlocksOf(gpu::WarpgroupDotOp dot);
-  /// Declares descriptors of factors that products in `loop` take in each of its steps.
-  void declareFactors(mlir::scf::ForOp loop);
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
   Result emitClear(gpu::ClearOp clear);
   Result emitFirstInThreads(gpu::FirstInThreadsOp first);
   Result emitWarpgroupWait(gpu::WarpgroupWaitOp wait);
 
+  // EmitDescriptors
+  /// The descriptor of what a warpgroup takes first of a factor, with rows or columns along `axis`.
+  std::string firstDescriptor(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis);
+  std::string descriptorOf(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis,
+                           llvm::StringRef hint);
+  std::string leftFactor(gpu::WarpgroupDotOp dot, int64_t blocks);
+  std::string registerFactor(gpu::WarpgroupDotOp dot);
+  /// Blocks of rows of a product that a warpgroup has, each an instruction's.
+  int64_t rowBlocksOf(gpu::WarpgroupDotOp dot);
+  /// Declares descriptors of factors that products in `loop` take in each of its steps.
+  void declareFactors(mlir::scf::ForOp loop);
+
   // EmitMatrix
   Result emitDot(gpu::DotOp dot);
+  Result emitCoreDot(gpu::DotOp dot, const std::string &result, const std::string &head,
+                     const std::string &a, const std::string &b);
   /// Tells what the term of `dot` computes of the given elements and sum; returns the new sum.
   mlir::FailureOr<std::string> termOf(gpu::DotOp dot, llvm::ArrayRef<std::string> elements);
   Result emitWholeTile(mlir::Operation *op);

@@ -1,5 +1,6 @@
 // The primitives for the host: what emitted kernels include when they are compiled for the
-// emulator. Twin of ../tk_device.cuh; types, math, reduce and random are that folder's.
+// emulator. Twin of ../tk_device.cuh; types, math, division, soft_cap, reduce and random are
+// that folder's.
 #pragma once
 
 #include "engine.h"
@@ -32,6 +33,8 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "types.cuh"
 #include "scalar.cuh"
 #include "math.cuh"
+#include "division.cuh"
+#include "soft_cap.cuh"
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
