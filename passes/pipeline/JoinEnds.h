@@ -30,17 +30,19 @@ public:
   void apply();
 
 private:
-  // JoinEnds.cpp: what is computed.
-  StepRange createRange(mlir::Location loc, const RowRange &ofRows);
+  // JoinedScores.cpp: the scores of both boundary tiles.
   mlir::Value createHalf(RingPlace place, mlir::Value slot, mlir::Value from);
   mlir::Value createBelow(mlir::Value terms, mlir::Value bound, bool isBelow, mlir::Type tile);
   void joinOpening(OpeningStep &opening, const StepRange &range, bool isKnown);
+  mlir::Value hoistScalar(mlir::Value value);
+  StepRange joinNext();
+
+  // JoinEnds.cpp: the range of iterations, weights and their products.
+  StepRange createRange(mlir::Location loc, const RowRange &ofRows);
   mlir::RankedTensorType typeOfHalf(mlir::RankedTensorType whole);
   mlir::Value splitWeights(mlir::OpOperand &weights, const RowMask &rowMask, const StepRange &range,
                            bool isKnown);
   void carryBeyond(mlir::Value ofOwn, mlir::Value ofNext);
-  mlir::Value hoistScalar(mlir::Value value);
-  StepRange joinNext();
   void createSecondStep(mlir::Block *block, const StepRange &range);
   void joinSecondStep(const StepRange &range);
 
@@ -57,6 +59,7 @@ private:
   void shareSteps();
   void shareClosing();
 
+  // JoinedScores.cpp
   mlir::Value constant(mlir::Location loc, int64_t number);
   mlir::Value ofWarpgroup(mlir::Value a, mlir::Value b);
   mlir::Value choose(mlir::Value condition, mlir::Value a, mlir::Value b);

@@ -47,6 +47,7 @@
 #include "passes/layout/BulkBox.h"
 #include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/ReferenceLoop.h"
+#include "passes/pipeline/RepeatedTiles.h"
 #include "passes/pipeline/Rings.h"
 
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -291,63 +292,6 @@ void KeptReference::apply(Value isAgain, Value phases) {
                   builder.getF32FloatAttr(isNarrow ? kMostOfLog : kMostSum));
 }
 
-/// Can a tile be computed twice? What is stored must be all that it is, and read by nobody.
-static bool canRepeat(scf::ForOp tiles) {
-  WalkResult result = tiles.walk([](Operation *op) {
-    if (isa<PhaseWaitOp, PhaseArriveOp, PhaseExpectOp, BulkCopyOp, BulkStoreOp, BulkStoreWaitOp,
-            LocalLoadOp, LocalStoreOp, AsyncFenceOp, BarrierOp, TurnOp, WarpgroupDotOp,
-            WarpgroupWaitOp, gpu::LoadOp, gpu::StoreOp, gpu::ReduceOp>(op))
-      return WalkResult::advance();
-    return op->getNumRegions() > 0 || isMemoryEffectFree(op) ? WalkResult::advance()
-                                                             : WalkResult::interrupt();
-  });
-  return !result.wasInterrupted() && tiles->use_empty();
-}
-
-/// Has the tiles of a program computed a second time if there is a doubt. Rings go on where they
-/// are; all else begins anew. Returns whether it is the second time.
-static Value repeat(scf::ForOp tiles, Value phases) {
-  Location loc = tiles.getLoc();
-  OpBuilder builder(tiles);
-  auto constant = [&](int64_t number) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, number);
-  };
-  SmallVector<unsigned> positions;
-  SmallVector<Value> begin;
-  for (auto [number, init] : llvm::enumerate(tiles.getInitArgs()))
-    if (init.getType().isIndex()) {
-      positions.push_back(number);
-      begin.push_back(init);
-    }
-  Value zero = constant(0), one = constant(1);
-  auto passes = scf::ForOp::create(builder, loc, zero, constant(2), one, begin);
-  builder.setInsertionPointToStart(passes.getBody());
-  Value isAgain =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, passes.getInductionVar(), zero);
-  auto end = scf::IfOp::create(builder, loc, TypeRange(builder.getIndexType()), isAgain,
-                               /*withElseRegion=*/true);
-  Value all = tiles.getUpperBound();
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(end.thenBlock());
-    Value isDoubted = DoubtedOp::create(builder, loc, phases);
-    Value again = arith::SelectOp::create(builder, loc, isDoubted, all, tiles.getLowerBound());
-    scf::YieldOp::create(builder, loc, again);
-    builder.setInsertionPointToStart(end.elseBlock());
-    scf::YieldOp::create(builder, loc, all);
-  }
-  tiles->moveAfter(end);
-  tiles.setUpperBound(end.getResult(0));
-  SmallVector<Value> positionsBehind;
-  for (auto [place, number] : llvm::enumerate(positions)) {
-    tiles.getInitArgsMutable()[number].assign(passes.getRegionIterArg(place));
-    positionsBehind.push_back(tiles.getResult(number));
-  }
-  builder.setInsertionPointAfter(tiles);
-  scf::YieldOp::create(builder, loc, positionsBehind);
-  return isAgain;
-}
-
 /// Is there room for notes apart from other shared memory, and for barriers?
 static bool haveRoom(FuncOp function) {
   auto target = function->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(targetAttrName);
@@ -390,8 +334,8 @@ static bool keepReferences(FuncOp function, WarpRolesOp roles) {
   auto phases =
       AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(builder.getContext(), 2),
                             function.getTeamWarps(), nullptr, /*notes=*/true);
-  repeat(copies, phases);
-  kept.apply(repeat(kept.tiles, phases), phases);
+  repeatTiles(copies, phases);
+  kept.apply(repeatTiles(kept.tiles, phases), phases);
   return true;
 }
 

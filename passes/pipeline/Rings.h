@@ -49,6 +49,13 @@ inline constexpr int64_t kNoteRoom = swizzleAlignment;
 mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together,
                                                       bool inChains);
 
+/// Are the block's products scores, of one product or several that are added up, and a sum of
+/// weights that are computed from them? The last one then moves into the next iteration
+/// (tk-overlap-chains), and what it reads stays for as long.
+bool isOneChain(mlir::Block *block);
+
+// RingStages.cpp: stages, and what lies in them.
+
 /// Finds the ring whose stages can hold the results of the tile that they were read for, where
 /// warpgroups come apart: in a chain that adds to its sums as they are, each from its own first
 /// step to its own last one.

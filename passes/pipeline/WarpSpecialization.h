@@ -32,7 +32,10 @@ public:
   void apply(bool inRoles, int64_t teams);
 
 private:
+  // ProducerSlice.cpp, with canCutOut.
   bool addToSlice(mlir::Value value);
+
+  // WarpSpecialization.cpp
   RingStates initialStates();
   RingState advance(mlir::Location loc, Ring &ring, RingState state);
   llvm::SmallVector<Ring *> ringsIn(mlir::Operation *op);

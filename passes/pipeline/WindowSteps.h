@@ -66,6 +66,10 @@ struct WindowSteps {
 /// where tiles are; two warpgroups, each with half of a tile's rows.
 std::optional<WindowSteps> matchWindowSteps(mlir::scf::ForOp tiles, gpu::WarpRolesOp roles);
 
+/// The mask of a step's scores, if `branch` does nothing else and rows' bounds rise by one from row
+/// to row.
+std::optional<RowMask> matchMask(mlir::scf::IfOp branch, mlir::Value scores);
+
 /// Are rows that no end of a sequence cuts a multiple of steps long, and at least `least` steps?
 bool areWholeSteps(const WindowSteps &window, int64_t least);
 

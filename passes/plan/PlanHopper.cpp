@@ -1,10 +1,8 @@
 //===- PlanHopper.cpp - tiles of contractions for wgmma -------------------===//
 //
 // A contraction uses wgmma if TMA can load its operands: they are stored in an order that the
-// hardware multiplies, and their rows are a multiple of 16 bytes apart. A simple model chooses the
-// tile of the least time. It counts waves of tiles over the multiprocessors; a tile's outputs take
-// the rate that its shape reaches, relative to the largest shape. A larger tile reads each operand
-// less often. A smaller tile leaves fewer multiprocessors idle in the last wave.
+// hardware multiplies, and their rows are a multiple of 16 bytes apart. FastestTile.cpp chooses
+// among the tiles whose sums warpgroups hold.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tk/TkInvariance.h"
@@ -89,11 +87,6 @@ bool Planner::isMisaligned(Contraction &product, int64_t bytes) {
                       [&](LoadOp load) { return rowAlignment(shape, load) < bytes; });
 }
 
-/// Do threads have registers for so many tiles of sums?
-static bool holds(const WarpgroupTile &tile, int64_t sums) {
-  return tile.m * tile.n / (tile.warps * 32) * sums <= accumulatorRegisters;
-}
-
 /// Are all factors of the product boxes of what is stored, in the type that it is multiplied in?
 bool Planner::areFactorsStored(Contraction &product) {
   return llvm::all_of(product.op.getYield().getValues(), [&](Value term) {
@@ -154,9 +147,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
   }
   // More sums than the smallest tile leaves registers for are left to warps, whose tiles may be
   // smaller.
-  if (llvm::none_of(warpgroupTiles, [sums = countSums(product)](const WarpgroupTile &tile) {
-        return holds(tile, sums);
-      }))
+  if (!holdsSums(product))
     return false;
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
   if (isWideForFewRows(product))
@@ -246,44 +237,32 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
   return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
 }
 
-/// How many tiles of sums a thread has a part of at once.
-int64_t Planner::countSums(Contraction &product) {
-  // What one loop adds up is one tile.
-  llvm::SmallMapVector<Operation *, unsigned, 4> together;
-  for (Contraction &other : shape.contractions)
-    if (other.m == product.m && other.n == product.n)
-      ++together[other.op];
-  int64_t sums = 0;
-  for (auto [op, count] : together)
-    sums +=
-        op->getNumResults() == count ? countJointSums(cast<ReduceOp>(op)).value_or(count) : count;
-  // Parts of a sum that are scaled and added up have a tile of their own beside the sum's.
-  auto isOfStatement = [&](Value index) {
-    return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();
-  };
-  return sums + (product.isInner && isOfStatement(product.m) && isOfStatement(product.n));
-}
-
-/// About how many places of windows `index` counts through: the product of their extents' bounds
-/// would be several times as many.
-std::optional<int64_t> Planner::usualPlaces(Value index, double share) {
-  double places = 1;
-  for (Value counted : getMergedIndices(index))
-    places *= estimateSize(shape.kernel, shape.endOf(counted), share);
-  if (getMergedIndices(index).size() < 2 || std::isnan(places) ||
-      !isa<ComputeOp>(cast<BlockArgument>(index).getOwner()->getParentOp()))
-    return std::nullopt;
-  return static_cast<int64_t>(places);
+/// How many terms the slices of a product's operands have that a block multiplies at a time.
+int64_t Planner::depthOfSlices(Contraction &product, bool areConverted) {
+  // Of few rows' many columns whole lines, however narrow their elements are.
+  int64_t bits = product.operand.getIntOrFloatBitWidth();
+  if (isWideForFewRows(product))
+    for (LoadOp load : getTermsOf(product))
+      bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
+  int64_t depth = sliceBytes * 8 / bits;
+  // What threads add up of a slice costs them as much, however long that is.
+  if (product.op.getPrecision() == Precision::Blocked && usualExtent(product.k) > depth)
+    depth *= slicesOfBlock;
+  // Of several indices the tiled one may be a slice by itself.
+  if (product.op.getNumIndices() > 1)
+    depth = fit(product.k, depth, leastSlice);
+  // What runs of terms have in common is one number for each row of a slice.
+  if (areConverted)
+    while (depth > leastOfConverted && depth > shortestRun(product))
+      depth /= 2;
+  return depth;
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t accumulators = countSums(product);
   // Waves over the indices that are not tiled count as well; what is not bounded is many.
   int64_t others = 1;
-  constexpr double usualShare = 0.75;
-  auto extentOf = [&](Value index) {
-    return usualPlaces(index, usualShare).value_or(shape.upperOf(index).value_or(assumedExtent));
-  };
+  auto extentOf = [&](Value index) { return usualExtent(index); };
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
       others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
@@ -291,31 +270,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   Value rows = product.m, columns = product.n;
   if (goThroughRegisters(shape.compute, product.n))
     std::swap(rows, columns);
-  // Places of windows are the product of several extents, whose bounds make too large a number of
-  // it: it is taken to be anywhere between.
-  auto timeOf = [&](const WarpgroupTile &tile) {
-    double time = 0;
-    for (double share : {usualShare, 1.0}) {
-      const int64_t height = usualPlaces(rows, share).value_or(extentOf(rows));
-      const double width = usualPlaces(rows, share)
-                               ? estimateSize(shape.kernel, shape.endOf(columns), share)
-                               : static_cast<double>(extentOf(columns));
-      time += tile.timeOf(
-          others * tile.count(height, std::isnan(width) ? extentOf(columns) : int64_t(width)),
-          target.getProcessors());
-    }
-    return time;
-  };
-  // Slices that threads add up are long: beside them 256 rows of results leave room for one stage.
   const bool isBlocked = product.op.getPrecision() == Precision::Blocked;
-  const WarpgroupTile *best = nullptr;
-  for (const WarpgroupTile &tile : warpgroupTiles)
-    if (holds(tile, accumulators) && (!isBlocked || tile.m <= mostRowsOfBlocked) &&
-        (!best || timeOf(tile) < timeOf(*best)))
-      best = &tile;
+  const WarpgroupTile &best = fastestTile(product, rows, columns, others);
   int64_t consumers = llvm::bit_floor<uint64_t>(block.consumers.value_or(0));
   bool areMisaligned = isMisaligned(product, sectorBytes);
-  teams = chooseTeams(product, *best, others * best->count(extentOf(rows), extentOf(columns)));
+  teams = chooseTeams(product, best, others * best.count(extentOf(rows), extentOf(columns)));
   // Few rows' columns that threads convert before they are multiplied: of two small blocks on a
   // multiprocessor one converts while the other one multiplies.
   bool areConverted = isWideForFewRows(product) && rows == product.n;
@@ -332,26 +291,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     // A team is a warpgroup. Of 128 x 128, for which less is copied, it writes all results at once.
     if (teams > 1)
       consumers = 1;
-    set(rows, teams > 1 ? 64 : std::max(best->m, 64 * consumers));
+    set(rows, teams > 1 ? 64 : std::max(best.m, 64 * consumers));
     set(columns,
-        fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best->n, 8));
+        fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best.n, 8));
   }
-  // Of few rows' many columns whole lines, however narrow their elements are.
-  int64_t bits = product.operand.getIntOrFloatBitWidth();
-  if (isWideForFewRows(product))
-    for (LoadOp load : getTermsOf(product))
-      bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
-  int64_t depth = sliceBytes * 8 / bits;
-  // What threads add up of a slice costs them as much, however long that is.
-  if (isBlocked && extentOf(product.k) > depth)
-    depth *= slicesOfBlock;
-  // Of several indices the tiled one may be a slice by itself.
-  if (product.op.getNumIndices() > 1)
-    depth = fit(product.k, depth, leastSlice);
-  // What runs of terms have in common is one number for each row of a slice.
-  if (areConverted)
-    while (depth > leastOfConverted && depth > shortestRun(product))
-      depth /= 2;
+  int64_t depth = depthOfSlices(product, areConverted);
   // If threads compute an operand of few columns, wide elements have slices of twice as many terms,
   // and narrow ones leave room for two blocks.
   const bool areFewSums =

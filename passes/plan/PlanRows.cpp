@@ -254,6 +254,48 @@ Value Planner::indexInBlocks(Operation *op) {
   return alone ? found : Value();
 }
 
+/// Plans one outermost reduction or scan, whose tile is along memory or across it.
+void Planner::planRow(Operation *op, RowTiles &rows) {
+  if (int64_t elements = planChunk(op)) {
+    rows.longest = std::max(rows.longest, elements);
+    rows.isHeld = false;
+    return;
+  }
+  Value inner = coarse ? indexInBlocks(op) : Value();
+  if (int64_t across = inner ? 0 : planAcross(op)) {
+    rows.longest = std::max<int64_t>(rows.longest, 8 * across);
+    rows.isHeld = false;
+    return;
+  }
+  int64_t depth = 1;
+  std::optional<int64_t> innerUpper = inner ? shape.upperOf(inner) : std::nullopt;
+  if (innerUpper && *innerUpper <= slice && shape.startsAtZero(inner)) {
+    set(inner, fit(inner, slice));
+    depth = tileOf(inner);
+  }
+  Value along = planAlong(op, depth);
+  rows.row = along;
+  family = gpu::PlanFamily::RowReduction;
+  bool isSlice = false;
+  if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
+    depth = planOtherAxes(reduction, along,
+                          maySpreadPlanes(reduction) ? longestSpreadPlane : longestWholeRow);
+    isSpread |= tileOf(along) * depth > longestWholeRow;
+    isSlice = depth == 1 && reduction.getNumIndices() > 1;
+    if (isSlice)
+      depth = planRowsOfSlice(reduction, along, longSlice);
+  }
+  rows.longest = std::max(rows.longest, tileOf(along) * depth);
+  std::optional<int64_t> upper = shape.upperOf(along);
+  rows.isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
+  int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
+  rows.isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
+  rows.isInHalves &= divisor * shape.narrowestBits * 2 % vectorBits == 0;
+  rows.isFilled &=
+      divisor % (tileOf(along) * depth) == 0 && shape.endOf(along) == shape.endWithoutMask(along);
+  rows.filled = std::max(rows.filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
+}
+
 void Planner::planRows() {
   if (planPairs())
     return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);
@@ -264,53 +306,13 @@ void Planner::planRows() {
   if (planOffsetRows())
     return setFamily(gpu::PlanFamily::RowReduction, gpu::PlanUnit::None);
   family = gpu::PlanFamily::ColumnReduction; // unless a reduction goes along memory
-  int64_t longest = 0, filled = 0;
-  bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;
-  Value row;
-  for (Operation *op : shape.reductions) {
-    // Nested reductions share the block's registers: only the outermost is tiled, and the one that
-    // runs along each of its terms.
-    if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
-      continue;
-    if (int64_t elements = planChunk(op)) {
-      longest = std::max(longest, elements);
-      isHeld = false;
-      continue;
-    }
-    Value inner = coarse ? indexInBlocks(op) : Value();
-    if (int64_t across = inner ? 0 : planAcross(op)) {
-      longest = std::max<int64_t>(longest, 8 * across);
-      isHeld = false;
-      continue;
-    }
-    int64_t depth = 1;
-    std::optional<int64_t> innerUpper = inner ? shape.upperOf(inner) : std::nullopt;
-    if (innerUpper && *innerUpper <= slice && shape.startsAtZero(inner)) {
-      set(inner, fit(inner, slice));
-      depth = tileOf(inner);
-    }
-    Value along = planAlong(op, depth);
-    row = along;
-    family = gpu::PlanFamily::RowReduction;
-    bool isSlice = false;
-    if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
-      depth = planOtherAxes(reduction, along,
-                            maySpreadPlanes(reduction) ? longestSpreadPlane : longestWholeRow);
-      isSpread |= tileOf(along) * depth > longestWholeRow;
-      isSlice = depth == 1 && reduction.getNumIndices() > 1;
-      if (isSlice)
-        depth = planRowsOfSlice(reduction, along, longSlice);
-    }
-    longest = std::max(longest, tileOf(along) * depth);
-    std::optional<int64_t> upper = shape.upperOf(along);
-    isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
-    int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
-    isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
-    isInHalves &= divisor * shape.narrowestBits * 2 % vectorBits == 0;
-    isFilled &=
-        divisor % (tileOf(along) * depth) == 0 && shape.endOf(along) == shape.endWithoutMask(along);
-    filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
-  }
+  RowTiles found;
+  // Nested reductions share the block's registers: only the outermost is tiled, and the one that
+  // runs along each of its terms.
+  for (Operation *op : shape.reductions)
+    if (!op->getParentOfType<ReduceOp>() && !op->getParentOfType<ScanOp>())
+      planRow(op, found);
+  const auto [row, longest, filled, isHeld, isAligned, isInHalves, isFilled] = found;
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
     threads = isHeld || isSpread ? threadsOfRow(row, longest, filled, isAligned)

@@ -60,12 +60,19 @@ struct Planner {
   bool planSmallProduct();
   void planProduct(Contraction &product);
   bool areWindowsCopied(Contraction &product);
-  std::optional<int64_t> usualPlaces(mlir::Value index, double share);
   bool isForWarpgroups(Contraction &product);
   bool isWideForFewRows(Contraction &product);
   bool isMisaligned(Contraction &product, int64_t bytes);
   bool areFactorsStored(Contraction &product);
+  // FastestTile.cpp
   int64_t countSums(Contraction &product);
+  bool holdsSums(Contraction &product);
+  std::optional<int64_t> usualPlaces(mlir::Value index, double share);
+  int64_t usualExtent(mlir::Value index);
+  const WarpgroupTile &fastestTile(Contraction &product, mlir::Value rows, mlir::Value columns,
+                                   int64_t others);
+  // PlanHopper.cpp
+  int64_t depthOfSlices(Contraction &product, bool areConverted);
   void planWarpgroupProduct(Contraction &product);
   /// True if pingpong teams, each with a tile of its own, are faster than cooperative warpgroups
   /// that share tiles such as `shared`, of which there would be `tiles`.
@@ -128,6 +135,16 @@ struct Planner {
   bool isSharedByThirds(mlir::Value along, int64_t length);
   int64_t threadsOfRow(mlir::Value row, int64_t length, int64_t filled, bool isAligned);
   int64_t warpsOfParts();
+  /// The rows that the reductions of a compute op are over, as far as they are planned.
+  struct RowTiles {
+    mlir::Value row;                 ///< the index along one of them
+    int64_t longest = 0, filled = 0; ///< of elements of a tile, and of a row in it
+    bool isHeld = true;              ///< a block holds each row
+    bool isAligned = true;           ///< rows begin at whole vectors
+    bool isInHalves = true;          ///< or at halves of them
+    bool isFilled = true;            ///< rows end with their tiles
+  };
+  void planRow(mlir::Operation *op, RowTiles &rows);
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);

@@ -99,13 +99,19 @@ private:
   std::string expressionName(mlir::Value value);
   std::string argumentName(mlir::Value value);
 
-  // BlockProgram.cpp: the function, its arguments and grid.
+  // BlockGrid.cpp: which tile a block has.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
   bool mayEndWithRange(unsigned p);
   void putRowsFirst();
   bool looksUpFactor(unsigned id);
+  mlir::Value tilesOf(unsigned id);
+  void setStart(unsigned id, mlir::Value tile);
+  std::pair<mlir::Value, mlir::Value> placeInGroups(mlir::Value part, mlir::Value rows,
+                                                    mlir::Value columns, bool areWhole);
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
+
+  // BlockProgram.cpp: the function and its arguments.
   mlir::Value kernelValue(mlir::Value value);
   mlir::Value computeInBlock(mlir::Operation *op);
   llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
@@ -120,6 +126,7 @@ private:
     /// What blocks carry from tile to tile: the value is what one tile adds.
     std::optional<TileReduction> carried;
   };
+  Axes reduceStored(unsigned r, const Axes &own, Store &store);
   mlir::LogicalResult planStore(unsigned r, Store &store);
   bool countsTiles(unsigned p);
   llvm::SmallVector<unsigned> indicesInTile(unsigned r);

@@ -104,6 +104,34 @@ static ReduceOp onlyWideProduct(ComputeOp compute) {
   return isWideProduct(operand, getSumPrecision(reduces[0])) ? reduces[0] : ReduceOp();
 }
 
+/// Reduces what is stored to result `r`, a tile over `own`, if it is, or leaves that to the blocks'
+/// tiles that carry it; the axes of what is stored.
+Axes BlockProgram::reduceStored(unsigned r, const Axes &own, Store &store) {
+  std::optional<TileReduction> reduction = getTileReduction(compute, r);
+  if (reduction && reduction->isCarried) {
+    Axes all = store.value.axes;
+    store.carried = reduction;
+    for (const TileReduction::Axis &axis : reduction->axes) {
+      const unsigned id = axisOf.lookup(compute.getIndex(axis.index));
+      if (std::optional<TileValue> mask = exactMask(id))
+        store.value =
+            select(*mask, store.value,
+                   identityOf(reduction->kind, getElementTypeOrSelf(store.value.value.getType())));
+      llvm::erase(all, id);
+    }
+    return all;
+  }
+  if (reduction && isArgReduction(reduction->kind)) {
+    TileValue extremum = get(compute.getYield().getValues()[r - 1]);
+    store.value = findInTile(broadcast(extremum, own, store.depth), store.value, *reduction);
+  } else if (reduction) {
+    // The last index first: a thread has several values along it.
+    for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))
+      store.value = reduceInTile(store.value, axis, reduction->kind);
+  }
+  return store.value.axes;
+}
+
 /// Evaluates what is stored to result `r`, and where.
 LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   store.where = locationOfPart(loc, compute.getYield().getValues()[r], r, compute.getNumResults());
@@ -132,30 +160,9 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
       return compute.emitError("expected result ")
              << r << " to depend on its own indices only, got index " << axes[axis].name;
   store.depth = scopes.size() - 1;
-  store.value = broadcast(value, sorted(set), store.depth);
-  std::optional<TileReduction> reduction = getTileReduction(compute, r);
-  Axes all = store.value.axes;
-  if (reduction && reduction->isCarried) {
-    store.carried = reduction;
-    for (const TileReduction::Axis &axis : reduction->axes) {
-      const unsigned id = axisOf.lookup(compute.getIndex(axis.index));
-      if (std::optional<TileValue> mask = exactMask(id))
-        store.value =
-            select(*mask, store.value,
-                   identityOf(reduction->kind, getElementTypeOrSelf(store.value.value.getType())));
-      llvm::erase(all, id);
-    }
-  } else if (reduction && isArgReduction(reduction->kind)) {
-    TileValue extremum = get(compute.getYield().getValues()[r - 1]);
-    store.value =
-        findInTile(broadcast(extremum, sorted(set), store.depth), store.value, *reduction);
-    all = store.value.axes;
-  } else if (reduction) {
-    // The last index first: a thread has several values along it.
-    for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))
-      store.value = reduceInTile(store.value, axis, reduction->kind);
-    all = store.value.axes;
-  }
+  const Axes own = sorted(set);
+  store.value = broadcast(value, own, store.depth);
+  const Axes all = reduceStored(r, own, store);
   addSafetyMasks(all, masks);
   for (unsigned id : all) // the rest is the next tile's
     if (axes[id].step < axes[id].size)

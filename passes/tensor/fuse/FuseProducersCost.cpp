@@ -32,23 +32,16 @@
 //    * the product would be recomputed along an index of a reduction around it;
 //    * a reduction over the product's own columns reads it, and a stored product takes less time.
 //
-// FuseProductsCost.cpp and ReducedProducts.cpp implement rule 3. StoreProducts.cpp decides from all
-// reads of a product together.
+// FuseRowsCost.cpp implements rule 2, FuseProductsCost.cpp and ReducedProducts.cpp implement
+// rule 3. StoreProducts.cpp decides from all reads of a product together.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducersCost.h"
 #include "passes/machine/limits/Operands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
-#include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/ProductFactors.h"
-#include "passes/analysis/SizeFacts.h"
-#include "passes/machine/CostModel.h"
-#include "passes/machine/Costs.h"
-#include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
-#include "passes/plan/StatementShape.h"
-#include "passes/tensor/split/SplitReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -60,132 +53,6 @@ namespace tk {
 
 using namespace limits::fuse_producers_cost;
 
-/// True if the extra indices are the last ones and `reduce` ranges over exactly them.
-static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
-  if (extra.size() != reduce.getNumIndices() ||
-      extra.front().getArgNumber() + extra.size() != consumer.getNumIndices())
-    return false;
-  for (auto [n, index] : llvm::enumerate(extra))
-    if (!rangesOver(reduce, n, getExtent(index, consumer)))
-      return false;
-  return true;
-}
-
-/// True if neighbours along an index of the statement are neighbours in memory where `reduce`
-/// reads: threads then run along that index (PlanAcross.cpp), and no block has the row that it
-/// reduces.
-static bool runsAcross(ReduceOp reduce) {
-  auto compute = reduce->getParentOfType<ComputeOp>();
-  size_t most = 0;
-  bool isAcross = false;
-  reduce.getBody().walk([&](LoadOp load) {
-    if (load.getIndices().empty())
-      return;
-    llvm::SmallPtrSet<Value, 4> own;
-    for (Value place : load.getIndices())
-      for (BlockArgument index : getIterationIndices(place))
-        if (reduce->isAncestor(index.getOwner()->getParentOp()))
-          own.insert(index);
-    if (own.size() < most)
-      return; // the same for many terms
-    isAcross &= own.size() == most;
-    most = own.size();
-    for (BlockArgument index : getIterationIndices(load.getIndices().back())) {
-      if (!isParallel(index, compute) || !runsOneByOne(load.getIndices().back(), index))
-        continue;
-      int64_t upper = getUpperBound(getExtent(index, compute));
-      isAcross |= upper < 0 || upper >= lanesOfWarp;
-    }
-  });
-  return isAcross;
-}
-
-/// True if `reduce` ranges over exactly the extra index, which is not the last one, and neighbours
-/// in memory are of other indices: a block holds such columns, if they are short.
-static bool isColumnOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
-  if (!consumer->getParentOfType<ModuleOp>()->hasAttr(gpu::targetAttrName) || extra.size() != 1 ||
-      reduce.getNumIndices() != 1 || extra.front().getArgNumber() + 1 == consumer.getNumIndices() ||
-      !rangesOver(reduce, 0, getExtent(extra.front(), consumer)))
-    return false;
-  const int64_t upper = getUpperBound(reduce.getUpper()[0]);
-  bool isAcross = upper >= 0 && upper <= longestHeldColumn;
-  reduce.walk([&](LoadOp load) {
-    isAcross &=
-        !load.getIndices().empty() &&
-        !llvm::is_contained(getIterationIndices(load.getIndices().back()), reduce.getIndex(0));
-  });
-  return isAcross;
-}
-
-/// True if the blocks of a cluster may share what `reduce` takes of a row over two axes: elements
-/// of 16 bits that lie in the order of the axes wherever they are read and stored.
-static bool maySpread(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
-  auto target =
-      consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!hasFeature(target, Feature::Clusters) || row.size() != 2 || !takesPackedPlane(reduce) ||
-      !runsInOrder(consumer, row.front(), row.back()))
-    return false;
-  SizeFact along =
-      getSizeFact(consumer->getParentOfType<KernelOp>(), getExtent(row.back(), consumer));
-  bool lies = along.upper && *along.upper <= longestWholeRow && along.divisor % bytesOfVector == 0;
-  for (unsigned r = 0; r < consumer.getNumResults(); ++r) {
-    SmallVector<unsigned> positions = consumer.getIndicesOf(r);
-    for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
-      lies &= consumer.getIndex(p) != row.back();
-  }
-  return lies;
-}
-
-/// True if a row over several axes is known to be more than a block, or the blocks of a cluster,
-/// hold: it goes on to step through one of them only, and would reduce anew for each value of the
-/// others.
-static bool isTooLarge(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
-  int64_t most = maySpread(reduce, row, consumer) ? longestSpreadPlane : longestWholeRow;
-  int64_t elements = 1;
-  for (BlockArgument index : row) {
-    int64_t upper = getUpperBound(getExtent(index, consumer));
-    if (upper < 0 || elements > most)
-      break;
-    elements *= llvm::PowerOf2Ceil(std::max<int64_t>(upper, 1));
-  }
-  return row.size() > 1 && elements > most;
-}
-
-/// True if tiles of the consumer extend along `index`: what does not depend on it is computed once
-/// for each tile of it, elsewhere for each of its values. Products have tiles over rows and
-/// columns.
-static bool hasTilesAlong(BlockArgument index, ComputeOp consumer) {
-  return index.getArgNumber() + 1 == consumer.getNumIndices() ||
-         consumer
-             .walk([](ReduceOp reduce) {
-               return isContraction(reduce) ? WalkResult::interrupt() : WalkResult::advance();
-             })
-             .wasInterrupted();
-}
-
-/// True if the rows over `row` that `reduce` takes are known to be few, and longer than what the
-/// blocks of a cluster hold.
-static bool areFewAndLong(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
-  auto module = consumer->getParentOfType<ModuleOp>();
-  if (row.size() != 1 || !module->hasAttr(gpu::targetAttrName) ||
-      getUpperBound(getExtent(row.front(), consumer)) <= longestHeldRow(reduce))
-    return false;
-  int64_t rows = 1;
-  for (BlockArgument index : consumer.getBlock()->getArguments()) {
-    int64_t upper = getUpperBound(getExtent(index, consumer));
-    if (index != row.front() && (upper < 0 || upper > fewRows))
-      return false;
-    rows *= index == row.front() ? 1 : std::max<int64_t>(upper, 1);
-    if (rows > fewRows)
-      return false;
-  }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Decisions
-//===----------------------------------------------------------------------===//
-
 static bool isCostly(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp,
              math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::PowFOp, ExpDiffOp, RandOp>(
@@ -196,94 +63,6 @@ static bool isCostly(Operation *op) {
 static bool overlaps(LoadOp load) {
   return llvm::any_of(load.getIndices(),
                       [](Value index) { return getIterationIndices(index).size() > 1; });
-}
-
-std::optional<int64_t> countKnownTerms(ReduceOp reduce, int64_t most) {
-  int64_t terms = 1;
-  for (Value upper : reduce.getUpper()) {
-    int64_t length = getUpperBound(upper);
-    if (length < 0 || length > most)
-      return std::nullopt;
-    terms *= std::max<int64_t>(length, 1);
-    if (terms > most)
-      return std::nullopt;
-  }
-  return terms;
-}
-
-/// For how many values of indices without tiles `reduce` may be repeated.
-static int64_t repeatedValues(ReduceOp reduce) {
-  std::optional<int64_t> terms = countKnownTerms(reduce, fewRepeatedTerms);
-  return terms ? std::max(fewValues, fewRepeatedTerms / *terms) : fewValues;
-}
-
-/// True if `reduce` takes elements of an operand of a product that the reader sums over the same
-/// range, and the product loses more by that than it takes to read the operand twice.
-static bool slowsProduct(ReduceOp reduce, ComputeOp consumer) {
-  auto kernel = consumer->getParentOfType<KernelOp>();
-  auto target =
-      consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!hasFeature(target, Feature::WarpgroupProducts))
-    return false;
-  auto isKnown = [](Value extent) { return getUpperBound(extent) >= 0; };
-  llvm::DenseMap<Value, double> bytesOf;
-  reduce.walk([&](LoadOp load) {
-    double bytes = load.getType().getIntOrFloatBitWidth() / 8.0;
-    for (Value extent : getExtents(kernel, load.getTensor()))
-      bytes *= isKnown(extent) ? guessSize(kernel, extent) : 0;
-    bytesOf[load.getTensor()] = bytes;
-  });
-  return llvm::any_of(consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp product) {
-    if (!isMatrixProduct(product) || product.getNumIndices() != 1 || reduce.getNumIndices() != 1 ||
-        !rangesOver(reduce, 0, product.getUpper()[0]) || !isKnown(product.getUpper()[0]) ||
-        !llvm::all_of(consumer.getExtents(), isKnown))
-      return false;
-    double terms = guessSize(kernel, product.getUpper()[0]);
-    for (Value extent : consumer.getExtents())
-      terms *= guessSize(kernel, extent);
-    Operation *term = product.getYield().getValues()[0].getDefiningOp();
-    return llvm::any_of(term->getOperands(), [&](Value factor) {
-      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
-      return load && haveWarpgroupProduct(load.getType(), getSumPrecision(product)) &&
-             bytesOf.contains(load.getTensor()) &&
-             cost::lostByReducedOperand * terms >
-                 cost::launch + cost::byte * bytesOf[load.getTensor()];
-    });
-  });
-}
-
-static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
-                                             int64_t maxExtra) {
-  if (!reach.reduced.empty())
-    return "its reductions vary with an index that the reader reduces over, and would lose the "
-           "parallelism over that index";
-  if (!reach.allPlain)
-    return "it is read at an index expression, so that its reductions would be repeated";
-  if (isUnderSoftmax(read) || isCarriedByReader(reduce, read))
-    return std::nullopt;
-  if (reach.extra.empty())
-    return delaysParts(reduce, read)
-               ? std::optional<std::string>("parts of what its reader reduces would wait for it")
-               : std::nullopt;
-  if (isRowOf(reduce, reach.extra, read.consumer) && !runsAcross(reduce)) {
-    if (areFewAndLong(reduce, reach.extra, read.consumer))
-      return "there are few rows, longer than what blocks hold together";
-    if (!isTooLarge(reduce, reach.extra, read.consumer))
-      return std::nullopt;
-    return "a row over several axes is more than a block holds";
-  }
-  if (isColumnOf(reduce, reach.extra, read.consumer))
-    return std::nullopt;
-  if (slowsProduct(reduce, read.consumer))
-    return "it reads an operand of its reader's product, which would go through registers for it";
-  RepeatBudget budget(maxExtra), values(std::min(maxExtra, repeatedValues(reduce)));
-  for (BlockArgument index : reach.extra) {
-    bool inTiles = hasTilesAlong(index, read.consumer);
-    if (!(inTiles ? budget : values).allows(index, read.consumer))
-      return std::string("its reductions would be repeated for every ") +
-             (inTiles ? "tile" : "value") + " of index " + quote(index, read.consumer);
-  }
-  return std::nullopt;
 }
 
 bool isCarriedFreely(Read read) {

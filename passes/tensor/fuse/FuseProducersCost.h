@@ -1,7 +1,8 @@
 //===- FuseProducersCost.h - the indices that a producer depends on -*- C++ -*-===//
 //
 // Shared by FuseProducersCost.cpp, which has the cost rule of producer fusion, Reach.cpp, which has
-// the indices, and FuseProductsCost.cpp, which has the rule for matrix products.
+// the indices, FuseRowsCost.cpp, which has the rule for row reductions, and FuseProductsCost.cpp,
+// which has the rule for matrix products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_TENSOR_FUSE_FUSEPRODUCERSCOST_H
@@ -54,6 +55,10 @@ private:
 /// The reductions around the read, from the innermost one whose index the read depends on outwards.
 /// The fused computation moves out of reductions further inside.
 llvm::SmallVector<ReduceOp> getReductionsOver(Read read, const Reach &reach);
+
+/// The reason not to compute `reduce`, which is no matrix product, at the read, or nothing.
+std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
+                                      int64_t maxExtra);
 
 /// The reason why `product` is not in the elements of a reduction over its own rows or columns
 /// alone (ReducedProducts.cpp), or nothing.

@@ -5,11 +5,7 @@
 //   2. If a reduction has several indices, the outermost index with at least half as many parts as
 //      any other is divided. A part is then one piece of memory. If loads are contiguous along the
 //      index, parts are whole memory lines.
-//   3. Sums of columns get as many parts as give each multiprocessor several blocks; a block has
-//      neighbouring columns, and several results that share elements (PlanShared.cpp).
-//      Vector-matrix products get parts of one length. Partial results are laid out like the
-//      columns. If there are few columns they are laid out part by part, so that as many blocks
-//      combine them.
+//   3. Sums of columns are PlanColumnParts.cpp's.
 //   4. Online reductions of columns (a maximum and exponentials relative to it) are split likewise.
 //      Online reductions of rows are split only if no cluster holds a row. A part then fits a
 //      block.
@@ -17,6 +13,7 @@
 //      contraction (tk-attach-reductions), which leaves little to reduce.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/tensor/split/PlanParts.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -29,7 +26,6 @@
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/SplitContractions.h"
-#include "passes/tensor/split/SplitReductions.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -38,8 +34,7 @@ using namespace tk;
 
 using namespace limits::plan_parts;
 
-/// How many outputs a statement has, if they are few.
-static std::optional<int64_t> countOutputs(ComputeOp compute, int64_t few = fewOutputs) {
+std::optional<int64_t> tk::countOutputs(ComputeOp compute, int64_t few) {
   int64_t outputs = 1;
   for (Value extent : compute.getExtents()) {
     int64_t upper = getUpperBound(extent);
@@ -66,58 +61,7 @@ static bool isBesideDistances(ReduceOp reduce) {
                                            .wasInterrupted();
 }
 
-/// The index of the statement that a load runs along: the last axis of the tensor is that index, or
-/// grows with it by 1 and by more with those of the reduction, as in `x[g + 8 * k]`. Null if there
-/// is none.
-static BlockArgument columnOf(LoadOp load, ReduceOp reduce, ComputeOp compute) {
-  Value last = load.getIndices().back();
-  auto argument = dyn_cast<BlockArgument>(last);
-  if (argument)
-    return argument.getOwner() == compute.getBlock() ? argument : BlockArgument();
-  for (BlockArgument index : getIterationIndices(last)) {
-    std::optional<int64_t> grows = growth(last, index);
-    const bool isColumn = index.getOwner() == compute.getBlock();
-    if (!grows || (isColumn && (*grows != 1 || argument)) || (!isColumn && std::abs(*grows) == 1))
-      return {};
-    if (isColumn)
-      argument = index;
-  }
-  return argument;
-}
-
-/// Do all loads of a reduction run along an index of the statement, but for those that are the same
-/// for all its values, and depend on no index on which not all of the others do?
-static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
-  auto ownOf = [&](LoadOp load) {
-    llvm::SmallPtrSet<void *, 4> own;
-    for (Value index : load.getIndices())
-      for (BlockArgument argument : getIterationIndices(index)) {
-        if (argument.getOwner() != compute.getBlock())
-          continue;
-        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
-        if (upper < 0 || upper > 1)
-          own.insert(argument.getAsOpaquePointer());
-      }
-    return own;
-  };
-  SmallVector<LoadOp> along, others;
-  reduce.walk([&](LoadOp load) {
-    if (!load.getIndices().empty())
-      (columnOf(load, reduce, compute) ? along : others).push_back(load);
-  });
-  return !along.empty() && llvm::all_of(others, [&](LoadOp other) {
-    auto needed = ownOf(other);
-    return llvm::all_of(along, [&](LoadOp load) {
-      auto own = ownOf(load);
-      void *column = columnOf(load, reduce, compute).getAsOpaquePointer();
-      return llvm::all_of(needed,
-                          [&](void *index) { return index != column && own.contains(index); });
-    });
-  });
-}
-
-/// At most how many values an index of a reduction has, or -1.
-static int64_t countOf(ReduceOp reduce, unsigned position) {
+int64_t tk::countOf(ReduceOp reduce, unsigned position) {
   return getUpperBound(reduce.getUpper()[position]);
 }
 
@@ -181,11 +125,7 @@ static bool readsAlong(ReduceOp reduce, BlockArgument index) {
   return isAlong;
 }
 
-/// Divides the index of which there are most parts, or one further out of which there are at least
-/// half as many, if there should be `parts` of `least` terms or more each; nothing where sizes are
-/// not known. `isColumn`: loads run across the index but for those of a row that all columns share.
-static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least,
-                                   bool isColumn = false) {
+std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least, bool isColumn) {
   int64_t terms = 1;
   least = std::max<int64_t>(least / termsWithin(reduce), 1);
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
@@ -231,124 +171,8 @@ static std::optional<Split> divideTotal(ReduceOp reduce, int64_t processors) {
   return Split{length, false, 0, true, parts, leastTerms};
 }
 
-static gpu::TargetAttr targetOf(ComputeOp compute) {
+gpu::TargetAttr tk::targetOf(ComputeOp compute) {
   return compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-}
-
-/// Does `reduce` sum products of what lies along `column` and of a row that all columns share?
-static bool isProductWithRow(ReduceOp reduce, Value column) {
-  if (reduce.getNumIndices() != 1 || !isContraction(reduce))
-    return false;
-  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
-  return llvm::count_if(product->getOperands(), [&](Value factor) {
-           return llvm::is_contained(getIterationIndices(factor), column);
-         }) == 1;
-}
-
-/// The place of the index of a statement's columns: the last one that may have several values.
-static unsigned columnOf(ComputeOp compute) {
-  unsigned column = compute.getNumIndices() - 1;
-  while (column > 0 && getUpperBound(compute.getExtents()[column]) == 1)
-    --column;
-  return column;
-}
-
-/// Does nothing that a statement's only reduction reads depend on `index`, although its elements
-/// do?
-static bool sharesElements(ComputeOp compute, BlockArgument index) {
-  auto reduces = compute.getBlock()->getOps<ReduceOp>();
-  if (!llvm::hasSingleElement(reduces))
-    return false;
-  auto reads = [&](Operation *inner) {
-    auto load = dyn_cast<LoadOp>(inner);
-    return load && llvm::is_contained(getIterationIndices(load.getResult()), index);
-  };
-  ReduceOp reduce = *reduces.begin();
-  bool isRead = false;
-  reduce.getBody().walk([&](Operation *inner) { isRead |= reads(inner); });
-  return !isRead && llvm::is_contained(getIterationIndices(reduce.getResult(0)), index);
-}
-
-/// How many blocks have the columns of a statement side by side, if that is known and not enough.
-static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
-  int64_t blocks = 1;
-  for (auto [i, extent] : llvm::enumerate(compute.getExtents())) {
-    int64_t upper = getUpperBound(extent);
-    if (upper < 0 || upper > mostColumns)
-      return std::nullopt;
-    // Results that share elements are in one block.
-    if (i == columnOf(compute))
-      upper = llvm::divideCeil(upper, columnsOfBlock);
-    else if (sharesElements(compute, compute.getIndex(i)))
-      upper = llvm::divideCeil(upper, mostSharedResults);
-    blocks *= upper;
-    if (blocks > mostColumns)
-      return std::nullopt;
-  }
-  return std::max<int64_t>(blocks, 1);
-}
-
-/// Of one of the sums of columns that `blocks` blocks have.
-static std::optional<Split> splitColumn(ReduceOp reduce, int64_t blocks, int64_t processors,
-                                        bool areProducts, bool wait) {
-  if (areProducts) {
-    // Of sizes that are known by their bounds alone, parts of one length are the more even ones.
-    int64_t rows = countOf(reduce, 0);
-    int64_t parts = std::min(blocksOfProducts * processors / blocks, rows / leastRows);
-    if (parts < 2)
-      return std::nullopt;
-    int64_t length = llvm::divideCeil(rows, parts);
-    return Split{length, false, 0, false, parts};
-  }
-  int64_t wanted = (wait ? blocksThatWait : blocksOfSums) * processors;
-  int64_t parts = llvm::divideCeil(wanted, blocks);
-  std::optional<Split> how =
-      parts < 2 ? std::nullopt : divide(reduce, parts, leastRows, /*isColumn=*/true);
-  return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
-}
-
-/// Do asynchronous copies bring what a reduction reads, whose rows are whole vectors of 16 bytes
-/// apart?
-static bool comesEarly(ReduceOp reduce, ComputeOp compute) {
-  auto kernel = compute->getParentOfType<KernelOp>();
-  bool areVectors = true;
-  reduce.getBody().walk(
-      [&](LoadOp load) { areVectors &= kernel && getRowAlignment(kernel, load) >= boxAlignment; });
-  return areVectors;
-}
-
-/// Of sums of columns; nothing if they are not, or too short.
-static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
-  gpu::TargetAttr target = targetOf(compute);
-  auto isAcross = [&](ReduceOp reduce) { return runsAcross(reduce, compute); };
-  if (!target || compute.getNumIndices() == 0 || !llvm::all_of(reduces, isAcross))
-    return {};
-  std::optional<int64_t> blocks = blocksOfColumns(compute);
-  if (!blocks)
-    return {};
-  // Statements of one kernel may share their parts.
-  bool wait = compute->getParentOp()
-                  ->walk([&](ReduceOp reduce) {
-                    return matchSquaredDistance(reduce) && !comesEarly(reduce, compute)
-                               ? WalkResult::interrupt()
-                               : WalkResult::advance();
-                  })
-                  .wasInterrupted();
-  Value column = compute.getIndex(columnOf(compute));
-  bool areProducts =
-      llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); });
-  SmallVector<Split> hows;
-  for (ReduceOp reduce : reduces) {
-    std::optional<Split> how =
-        splitColumn(reduce, *blocks, target.getProcessors(), areProducts, wait);
-    if (!how && !areProducts && isBesideRows(reduce, compute))
-      how = divide(reduce, 2, leastRows, /*isColumn=*/true);
-    if (!how)
-      return {};
-    how->isAcross = !countOutputs(compute);
-    hows.push_back(*how);
-  }
-  return hows;
 }
 
 /// Do the blocks of a cluster, or one of them, hold what a reduction reads?

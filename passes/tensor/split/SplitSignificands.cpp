@@ -170,15 +170,8 @@ static Value addUpShares(ReduceOp sums, int64_t shares, int64_t pairs) {
   return sum;
 }
 
-/// Has the sum go over pairs of parts, shared out among blocks, and takes the scales off it.
-void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
-  Location loc = reduce.getLoc();
-  OpBuilder builder(reduce);
-  auto [first, second] = *factorsOf(reduce.getYield().getValues()[0]);
-  const int64_t leftParts = partsOf(first.getType()), rightParts = partsOf(second.getType());
+static void noteParts(ReduceOp reduce, int64_t leftParts, int64_t rightParts) {
   const int64_t pairs = countPairsOf(leftParts, rightParts);
-  if (pairs % shares != 0)
-    shares = 1;
   if (pairs == countPairs)
     note(reduce, passName, Verdict::Derived,
          "the " + describe(reduce) +
@@ -189,6 +182,33 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
          "the " + describe(reduce) + " multiplies numbers of " + Twine(leftParts) + " and of " +
              Twine(rightParts) + " bf16 parts, " + Twine(pairs) +
              " pairs of them, on the matrix unit");
+}
+
+/// Has `sums` sum `terms`, and erases products, extensions and loads that nothing reads then.
+static void replaceTerms(ReduceOp sums, ArrayRef<Value> terms) {
+  SmallVector<Value> old(sums.getYield().getValues());
+  sums.getYield()->setOperands(terms);
+  for (Value term : old)
+    if (Operation *product = term.getDefiningOp(); product->use_empty())
+      product->erase();
+  for (auto extension : llvm::to_vector(sums.getBlock()->getOps<arith::ExtFOp>()))
+    if (extension->use_empty())
+      extension->erase();
+  for (LoadOp load : llvm::to_vector(sums.getBlock()->getOps<LoadOp>()))
+    if (load->use_empty())
+      load->erase();
+}
+
+/// Has the sum go over pairs of parts, shared out among blocks, and takes the scales off it.
+void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
+  Location loc = reduce.getLoc();
+  OpBuilder builder(reduce);
+  auto [first, second] = *factorsOf(reduce.getYield().getValues()[0]);
+  const int64_t leftParts = partsOf(first.getType()), rightParts = partsOf(second.getType());
+  const int64_t pairs = countPairsOf(leftParts, rightParts);
+  if (pairs % shares != 0)
+    shares = 1;
+  noteParts(reduce, leftParts, rightParts);
   SmallVector<StringRef> names = {"pair", cast<StringAttr>(reduce.getIndexNames()[0]).getValue()};
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value count = arith::ConstantIndexOp::create(builder, loc, pairs);
@@ -235,17 +255,7 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
     }
     powers.push_back(scaled);
   }
-  SmallVector<Value> old(sums.getYield().getValues());
-  sums.getYield()->setOperands(terms);
-  for (Value term : old)
-    if (Operation *product = term.getDefiningOp(); product->use_empty())
-      product->erase();
-  for (auto extension : llvm::to_vector(sums.getBlock()->getOps<arith::ExtFOp>()))
-    if (extension->use_empty())
-      extension->erase();
-  for (LoadOp load : llvm::to_vector(sums.getBlock()->getOps<LoadOp>()))
-    if (load->use_empty())
-      load->erase();
+  replaceTerms(sums, terms);
   reduce.replaceAllUsesWith(powers);
   reduce.erase();
   if (shares > 1) {
