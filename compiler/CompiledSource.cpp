@@ -135,7 +135,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
   auto make = [&](frontend::Kernels kernels) -> Expected<std::shared_ptr<CompiledSource>> {
     std::shared_ptr<CompiledSource> source(new CompiledSource());
     source->options = options;
-    source->fewKeys = options.few_keys;
+    source->exactSizes = options.exact_sizes;
     source->driver = driver;
     for (const std::string &pass : options.disabled_passes)
       source->driver.pipeline.disabled.insert(pass);
@@ -372,10 +372,13 @@ Error CompiledSource::withReproducer(const Error &error, size_t kernel, std::str
   std::set<std::string> disabled;
   for (llvm::StringRef pass : driver.pipeline.disabled.keys())
     disabled.insert(pass.str());
-  std::string path = writeReproducer({std::string(sources.file(mainFile).text()), options.file_name,
-                                      kernelNames[kernel], std::string(target), std::string(stage),
-                                      facts, disabled, driver.pipeline.fusionFlags(),
-                                      error.message(), kernelSignatures[kernel], options.schedule});
+  bool areClasses = false;
+  for (size_t d = 0; d < facts.dims.size(); ++d)
+    areClasses |= sizeClass(kernel, d, target, facts.dims[d]).has_value();
+  std::string path = writeReproducer(
+      {std::string(sources.file(mainFile).text()), options.file_name, kernelNames[kernel],
+       std::string(target), std::string(stage), facts, disabled, driver.pipeline.fusionFlags(),
+       error.message(), kernelSignatures[kernel], options.schedule, areClasses});
   if (path.empty())
     return error;
   return Error(error.code(), error.message() + "\nto reproduce: " + path, error.spans());

@@ -61,7 +61,7 @@ public:
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
   bool is_deterministic(size_t kernel) const override { return deterministic[kernel]; }
-  void use_few_keys() override { fewKeys = true; }
+  void use_exact_sizes() override { exactSizes = true; }
   /// Gives signatures, and launches of what is compiled from now on, the names of files as they
   /// were passed; in emitted text and in bundles files have short labels.
   void nameFilesAsGiven();
@@ -167,6 +167,8 @@ private:
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;
   /// Are tiles of products counted, so that bounds should be as fine as they are?
   bool countsTiles(size_t kernel, std::string_view target) const;
+  /// May sizes of a dimension share the keys of classes?
+  bool hasClasses(size_t kernel, size_t dim, std::string_view target) const;
   /// The class of the sizes of a dimension of which `fact` is known; nothing for sizes with fine
   /// keys.
   std::optional<SizeInterval> sizeClass(size_t kernel, size_t dim, std::string_view target,
@@ -242,7 +244,7 @@ private:
   std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
   std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
   bool servesShorter = false;
-  std::atomic<bool> fewKeys = false; ///< see CompileOptions::few_keys
+  std::atomic<bool> exactSizes = false; ///< see CompileOptions::exact_sizes
   bool filesAsGiven = false;
   CompileOptions options;
   DriverOptions driver;

@@ -69,6 +69,8 @@ std::string commandOf(const Reproducer &reproducer, const std::string &path) {
   command += sizesOf(reproducer, isRun);
   if (reproducer.schedule)
     command += " --schedule " + schedulePath(path);
+  if (reproducer.sizeClasses)
+    command += " --size-classes";
   for (const std::string &pass : reproducer.disabledPasses)
     command += " --disable-pass " + pass;
   for (const std::string &flag : reproducer.fusionFlags)

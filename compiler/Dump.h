@@ -35,6 +35,7 @@ struct Reproducer {
   std::string error;
   const Signature &signature;
   std::optional<std::string> schedule; ///< in place of the program's own
+  bool sizeClasses;                    ///< see `tkc build --size-classes`
 };
 
 /// Writes the program with its options as a .tk file, below TK_DUMP or the directory for temporary

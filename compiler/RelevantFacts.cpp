@@ -189,17 +189,20 @@ bool CompiledSource::countsTiles(size_t kernel, std::string_view target) const {
   return isGpuText(target) && !servesShorter && products[kernel] == Products::wide;
 }
 
+bool CompiledSource::hasClasses(size_t kernel, size_t dim, std::string_view target) const {
+  const SizeRole role = sizeRoles[kernel][dim];
+  return !exactSizes && !servesShorter && role != SizeRole::Shape && !windowDims[kernel][dim] &&
+         !(role == SizeRole::Rows && countsTiles(kernel, target));
+}
+
 std::optional<SizeInterval> CompiledSource::sizeClass(size_t kernel, size_t dim,
                                                       std::string_view target,
                                                       const DimFact &fact) const {
   const SizeRole role = sizeRoles[kernel][dim];
-  if (!fewKeys || servesShorter || fact.serves_shorter || fact.upper <= 0 ||
-      role == SizeRole::Shape || windowDims[kernel][dim])
+  if (!hasClasses(kernel, dim, target) || fact.own_key || fact.serves_shorter || fact.upper <= 0)
     return std::nullopt;
   if (!isGpuText(target))
     return SizeInterval{0, boundOnCpu(fact), 1};
-  if (role == SizeRole::Rows && countsTiles(kernel, target))
-    return std::nullopt;
   Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
   return machine ? classOf(role, fact, *machine) : std::nullopt;
 }
@@ -232,6 +235,7 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     relevant.cases.pop_back();
   for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
     DimFact &fact = relevant.dims[d];
+    fact.own_key &= hasClasses(kernel, d, target);
     if (auto sizes = sizeClass(kernel, d, target, fact)) {
       fact = DimFact{sizes->divisor, sizes->upper, {}};
       continue;
@@ -249,15 +253,14 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                        : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       const bool isOpen = !sizeUses[kernel].empty() && sizeUses[kernel][d] != SizeUse::Whole;
-      fact = {1, isOpen ? -1 : cpuBound(fact.upper), {}};
+      fact = {1, isOpen ? -1 : cpuBound(fact.upper), {}, false, fact.own_key};
       continue;
     }
     int64_t kept = isReduced ? longestKeptRow : longestKeptBound;
     if (fact.upper > kept)
       fact.upper = roundUpCoarsely(fact.upper, kept);
     // A power of two that has a key of its own is to be known as one: see classOf().
-    const bool isPower = fewKeys && !servesShorter && !isClass && fact.upper > 0 &&
-                         sizeRoles[kernel][d] != SizeRole::Shape && !windowDims[kernel][d];
+    const bool isPower = hasClasses(kernel, d, target) && !isClass && fact.upper > 0;
     if (!isReduced)
       fact.divisor =
           std::min(fact.divisor,

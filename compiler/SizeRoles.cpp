@@ -1,15 +1,17 @@
 //===- SizeRoles.cpp - which sizes of a dimension share a variant ---------===//
 //
 // 1. findSizeRoles() looks at what a kernel does with each dimension.
-// 2. classOf() cuts the sizes where the cost model's choice of a plan changes:
-//      - Rows: one row takes a matrix-vector product; up to narrowTile rows fit the narrowest tile;
-//        up to the ridge, memory bounds the product; beyond, the matrix unit does.
+// 2. classOf() cuts the sizes where the cost model's choice of a plan changes. The plan of a class
+//    is that of its upper bound. Its predicted time at any size of the class is at most 1.05 of
+//    that of the size's own plan, see docs/how-to/warm-up.md:
+//      - Rows: one row takes a matrix-vector product. Few rows fit a narrow tile, which memory
+//        bounds. From there on, twice the rows take tiles of twice the size, until tiles are the
+//        largest ones at manyRows times the ridge.
 //      - Terms: one tile of a warpgroup; up to the ridge; beyond, parts of equal length.
 //      - Elements: few rows share one multiprocessor's time; many do not.
-//    A power of two beyond the ridge is the size of a batch or a context more often than a step of
-//    growth, and has a key of its own.
-//    Beyond `full` each multiprocessor has a tile of its own, and plans stay as they are. Up to
-//    there a role has at most four classes of other sizes.
+//    A large power of two is the size of a batch or a context more often than a step of growth, and
+//    has a key of its own.
+//    Beyond that, plans hardly change: the bounds of classes are farApart.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/SizeRoles.h"
@@ -31,6 +33,11 @@ namespace {
 
 /// Rows of the narrowest tile of the matrix unit.
 constexpr int64_t narrowTile = 16;
+/// With so many times the ridge's rows the largest tiles keep all multiprocessors busy, of narrow
+/// weights, too.
+constexpr int64_t manyRows = 8;
+/// The ratio of the bounds of classes of many terms or rows.
+constexpr int64_t farApart = 8;
 /// Multiples of the largest tile need no masks.
 constexpr uint32_t wholeTiles = 128;
 /// Bytes of the elements that most products read.
@@ -62,13 +69,6 @@ int64_t ridgeOf(const Machine &machine) {
                           device.matrixShare();
   const double rows = products * bytesOfHalf * cost::ofByte(machine);
   return ceilToPower(std::max(static_cast<int64_t>(rows), narrowTile + 1));
-}
-
-/// Rows that give each multiprocessor a warpgroup's tile, as the nearest power of two.
-int64_t fullOf(const Machine &machine) {
-  const int64_t rows = machine.device.processors * rowsOfWarpgroup;
-  const int64_t above = ceilToPower(rows);
-  return above - rows <= rows - above / 2 ? above : above / 2;
 }
 
 /// Is nothing computed of the dimension but sums, comparisons and numbers?
@@ -165,28 +165,31 @@ std::vector<SizeRole> findSizeRoles(KernelOp kernel) {
 }
 
 std::optional<SizeInterval> classOf(SizeRole role, const DimFact &fact, const Machine &machine) {
-  const int64_t ridge = ridgeOf(machine), full = std::max({fullOf(machine), 2 * ridge, leastFull});
-  SmallVector<int64_t, 4> bounds;
-  if (role == SizeRole::Rows)
-    bounds = {1, narrowTile, ridge};
-  else if (role == SizeRole::Terms)
-    bounds = {std::min(rowsOfWarpgroup, ridge / 2), ridge};
-  else
-    bounds = {narrowTile, ridge};
+  const int64_t ridge = ridgeOf(machine);
+  const bool areRows = role == SizeRole::Rows;
+  SmallVector<int64_t, 6> bounds;
+  if (areRows) {
+    // Two warpgroups' tiles that read the same weights take as long as one: memory bounds both.
+    const bool hasWarpgroups = machine.architecture->has(Feature::WarpgroupProducts);
+    bounds = {1, std::min(hasWarpgroups ? 2 * rowsOfWarpgroup : rowsOfWarpgroup, ridge / 2)};
+    for (int64_t rows = ridge; rows < manyRows * ridge; rows *= 2)
+      bounds.push_back(rows);
+  } else {
+    bounds = {role == SizeRole::Terms ? std::min(rowsOfWarpgroup, ridge / 2) : narrowTile, ridge};
+  }
   SizeInterval found;
   for (int64_t bound : bounds) {
     if (fact.upper <= bound)
       return SizeInterval{found.above, bound, 1};
     found.above = bound;
   }
-  if (isPowerOfTwo(fact))
+  if (fact.upper >= (areRows ? leastFull : 2 * leastFull) && isPowerOfTwo(fact))
     return std::nullopt;
-  for (found.upper = full; fact.upper > found.upper;) {
+  found.upper = areRows ? manyRows * ridge : std::max(leastFull, 2 * ridge);
+  for (; fact.upper > found.upper; found.upper *= farApart)
     found.above = found.upper;
-    found.upper *= found.upper < longestKnownPower ? 2 : 4;
-  }
   // A copy of a box of an operand cuts off the rows behind the last one.
-  if (role != SizeRole::Rows)
+  if (!areRows)
     found.divisor = fact.divisor % wholeTiles == 0 ? wholeTiles : 1;
   return found;
 }

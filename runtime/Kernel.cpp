@@ -176,7 +176,9 @@ Facts KernelImpl::facts_of_launch(const CheckedArguments &checked) {
   {
     std::lock_guard lock(m_mutex);
     for (const auto &[dim, prepared] : m_prepared)
-      if (const int64_t size = checked.dims[dim]; !prepared.listed.contains(size))
+      if (const int64_t size = checked.dims[dim]; prepared.listed.contains(size))
+        facts.dims[dim].own_key = true;
+      else
         for (const SizeClass &sizes : prepared.classes)
           if (sizes.holds(size))
             facts.dims[dim] = sizes.fact();

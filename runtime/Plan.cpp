@@ -248,6 +248,7 @@ std::string Facts::key() const {
     text += std::to_string(fact.divisor);
     if (fact.upper >= 0)
       text += ",<=" + std::to_string(fact.upper) + (fact.serves_shorter ? " and less" : "");
+    text += fact.own_key ? " only" : "";
   }
   if (small_tensors)
     text += "|small";

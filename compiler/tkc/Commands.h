@@ -64,8 +64,9 @@ struct SourceOptions {
   bool json = false;
   bool checked = false;
   bool colour = false;
-  bool noLines = false; ///< leave #line out of CUDA text
-  bool quiet = false;   ///< shows no warnings of the program
+  bool noLines = false;     ///< leave #line out of CUDA text
+  bool quiet = false;       ///< shows no warnings of the program
+  bool sizeClasses = false; ///< sizes share code as they do at calls; see CompileOptions
   /// Called after each pass; see PipelineOptions.
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 

@@ -188,6 +188,9 @@ void SourceOptions::addTo(CLI::App &command) {
                   "Print the IR after a pass, or PASS:PATTERN, to standard error")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command.add_flag("--size-classes", sizeClasses,
+                   "Take the code that calls from C, C++ and Python run: sizes of a dimension that "
+                   "may grow share it; else each size has its own");
   command.add_flag("--checked", checked,
                    "Report gathers outside their bounds, and assertions that fail");
   command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
@@ -307,6 +310,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   if (!planned)
     return planned.error();
   options.plan_dims = *planned;
+  options.exact_sizes = !sizeClasses;
   if (!scheduleText.empty()) {
     options.schedule = scheduleText;
   } else if (!scheduleFile.empty()) {

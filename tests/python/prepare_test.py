@@ -142,7 +142,7 @@ class PrepareTest(unittest.TestCase):
                 norm.prepare(R=3, C=wrong)
 
     def test_calls_do_not_wait_in_the_background(self):
-        module = tk.compile(SOURCE, target="cpu", background=True, few_keys=True)
+        module = tk.compile(SOURCE, target="cpu", background=True)
         norm, failures = module["norm"], []
 
         def serve(rows):
@@ -170,9 +170,9 @@ class PrepareTest(unittest.TestCase):
             np.testing.assert_array_equal(total(x, 0.5), first)
 
     def test_a_growing_sequence_has_few_keys(self):
-        """With few_keys, unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
+        """Unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
         code = ("import numpy as np, tk\n"
-                f"decode = tk.compile({SOURCE!r}, target='cpu', few_keys=True)['decode']\n"
+                f"decode = tk.compile({SOURCE!r}, target='cpu')['decode']\n"
                 "for t in range(1, 301):\n"
                 "    k = np.ones((1, 2, t, 16), 'f4')\n"
                 "    decode(np.ones((1, 4, 16), 'f4'), k, k)\n")
@@ -180,6 +180,35 @@ class PrepareTest(unittest.TestCase):
                              env=dict(os.environ, TK_LOG="1", TK_CACHE="off"))
         compiled = [line for line in ran.stderr.splitlines() if "compiling 'decode'" in line]
         self.assertTrue(1 <= len(compiled) <= 4, compiled)
+
+    def test_sizes_of_their_own(self):
+        """A listed size has its own variant, and so has each size with exact_sizes."""
+        shared, exact = tk.compile(SOURCE, target="cpu"), tk.compile(SOURCE, target="cpu", exact_sizes=True)
+        self.assertEqual(shared["norm"].prepare(R=[2, 4, 16], C=64), 2)
+        self.assertEqual(exact["norm"].prepare(R=[2, 4, 16], C=64), 2)
+        for module in (shared, exact):
+            module.freeze()
+            for rows in (2, 4, 16):
+                x = self.random(rows, 64)
+                np.testing.assert_allclose(module["norm"](x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
+        x = self.random(12, 64)  # its fine key is that of 16; its class was not prepared
+        self.refused("frozen", lambda: shared["norm"](x))
+        np.testing.assert_allclose(exact["norm"](x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
+
+    def test_classes_of_sizes_on_emu(self):
+        """Sizes on both sides of the bounds of classes, with the code of their class."""
+        module = tk.compile(SOURCE, target="emu")
+        decode, norm = module["decode"], module["norm"]
+        try:
+            module["total"](self.random(1, 1), 1.0)
+        except tk.Error as error:
+            self.skipTest(str(error))
+        for length in (1, 17, 64, 65, 256, 257, 300, 384):
+            q, k, v = self.random(1, 2, 16), self.random(1, 1, length, 16), self.random(1, 1, length, 16)
+            np.testing.assert_allclose(decode(q, k, v), attention(q, k, v), rtol=1e-4, atol=1e-5)
+        for rows in (1, 17, 300):
+            x = self.random(rows, 32)
+            np.testing.assert_allclose(norm(x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
 
     def test_progress_may_end_the_work(self):
         norm = tk.compile(SOURCE, target="cpu")["norm"]

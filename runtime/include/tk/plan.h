@@ -133,6 +133,8 @@ struct DimFact {
   /// The code is to serve all sizes up to the bound, not only those that have no lower bound of
   /// their own.
   bool serves_shorter = false;
+  /// The size is one that was prepared by itself: it has a key of its own, and no class of sizes.
+  bool own_key = false;
   bool operator==(const DimFact &) const = default;
 };
 

@@ -40,11 +40,11 @@ kernel norm(x: f32[R, C]) -> (y: f32[R, C]) {
 }
 )";
 
-/// The keys that a kernel has while one dimension grows.
+/// The keys that a kernel has while one dimension grows; `isListed`: by sizes that are prepared one
+/// by one.
 std::set<std::string> keysOf(const char *text, std::string_view target, const std::string &grows,
-                             int64_t from, int64_t to) {
-  CompileOptions options;
-  options.few_keys = true;
+                             int64_t from, int64_t to, bool isListed = false,
+                             const CompileOptions &options = {}) {
   auto source = CompiledSource::create(text, options).value();
   const Signature &signature = source->signatures()[0];
   std::set<std::string> keys;
@@ -52,15 +52,18 @@ std::set<std::string> keysOf(const char *text, std::string_view target, const st
     std::vector<int64_t> dims;
     for (const std::string &dim : signature.dims)
       dims.push_back(dim == grows ? size : dim == "D" ? 128 : dim == "B" ? 2 : 4096);
-    const Facts facts = source->relevant_facts(0, target, facts_for(dims));
+    Facts known = facts_for(dims);
+    for (DimFact &fact : known.dims)
+      fact.own_key = isListed;
+    const Facts facts = source->relevant_facts(0, target, known);
     REQUIRE(source->relevant_facts(0, target, facts) == facts);
     keys.insert(facts.key());
   }
   return keys;
 }
 
-/// Sizes for which no other key than those of growing to 8192 is allowed: powers of two.
-constexpr size_t powers = 5; // 512 to 8192
+/// Keys while a dimension grows from 300 to 8192, those of powers of two included.
+constexpr size_t beyond = 5;
 
 } // namespace
 
@@ -74,7 +77,7 @@ TEST_CASE("a dimension that grows has at most four keys", "[api]") {
     for (std::string_view target : {"cpu", "emu", "emu-sm_80", "sm_90a", "sm_80", "sm_89"}) {
       CAPTURE(text, target);
       CHECK(keysOf(text, target, grows, 1, 300).size() <= 4);
-      CHECK(keysOf(text, target, grows, 1, 8192).size() <= 4 + powers);
+      CHECK(keysOf(text, target, grows, 1, 8192).size() <= 4 + beyond);
     }
   // The width of a head and the columns of a weight are no steps of growth.
   CHECK(keysOf(decode, "sm_90a", "D", 1, 300).size() > 4);
@@ -88,20 +91,41 @@ TEST_CASE("classes of sizes are cut where plans change", "[api]") {
       all.merge(keysOf(text, "sm_90a", dim, size, size));
     return all.size();
   };
-  // Rows of a product: one, a narrow tile, memory's side of the ridge, and the matrix unit's.
+  // Rows of a product: one, memory's side of the ridge, and from there on a class for each
+  // doubling.
   CHECK(keys(linear, "M", {1}) == 1);
-  CHECK(keys(linear, "M", {1, 2, 16, 17, 64, 256, 257, 1000, 8191}) == 4);
-  CHECK(keys(linear, "M", {300, 640, 1000, 4100, 8000}) == 1);
+  CHECK(keys(linear, "M", {1, 2}) == 2);
+  CHECK(keys(linear, "M", {2, 16, 17, 64, 65, 128}) == 1);
+  CHECK(keys(linear, "M", {128, 129, 256, 257, 512, 513, 1024, 1025, 2048, 2049}) == 6);
+  CHECK(keys(linear, "M", {2049, 3000, 4100, 8000, 16000}) == 1);
   // Terms of a reduction: whole tiles are apart.
   CHECK(keys(decode, "T", {1, 64}) == 1);
   CHECK(keys(decode, "T", {64, 65}) == 2);
   CHECK(keys(decode, "T", {65, 128, 256}) == 1);
-  CHECK(keys(decode, "T", {300, 1000, 8191}) == 1);
-  CHECK(keys(decode, "T", {384, 640, 3968, 8064}) == 1);
+  CHECK(keys(decode, "T", {300, 1000, 4095}) == 1);
+  CHECK(keys(decode, "T", {384, 512, 640, 1024, 3968, 4096}) == 1);
   CHECK(keys(decode, "T", {300, 384}) == 2);
-  // A power of two beyond the ridge has its own; sizes with its bound do not.
-  CHECK(keys(decode, "T", {448, 512, 1000, 1024, 4095, 4096, 8000, 8192}) == 5);
-  CHECK(keys(linear, "M", {1024, 2048, 4096}) == 3);
+  CHECK(keys(decode, "T", {5000, 8191, 30000}) == 1);
+  // A large power of two has its own key; sizes with its bound do not.
+  CHECK(keys(decode, "T", {8064, 8192, 16000, 16384}) == 3);
+  CHECK(keys(linear, "M", {4000, 4096, 8000, 8192}) == 3);
+}
+
+TEST_CASE("sizes that are prepared one by one have keys of their own", "[api]") {
+  for (std::string_view target : {"cpu", "sm_90a"}) {
+    CAPTURE(target);
+    CompileOptions exact;
+    exact.exact_sizes = true;
+    const auto classes = keysOf(linear, target, "M", 1, 300);
+    const auto listed = keysOf(linear, target, "M", 1, 300, true);
+    CHECK(listed.size() == keysOf(linear, target, "M", 1, 300, false, exact).size());
+    CHECK(listed.size() > classes.size());
+    // Code of a size and code of a class are two variants, even if both are planned alike.
+    for (const std::string &key : listed)
+      CHECK(!classes.contains(key));
+  }
+  // The columns of a weight have no classes, and one key.
+  CHECK(keysOf(norm, "sm_90a", "C", 8, 100) == keysOf(norm, "sm_90a", "C", 8, 100, true));
 }
 
 TEST_CASE("code is planned for other sizes than those of a launch", "[api]") {
@@ -135,7 +159,6 @@ TEST_CASE("a growing sequence compiles four variants on the CPU", "[api]") {
   TemporaryCache cache;
   CompileOptions options;
   options.target = "cpu";
-  options.few_keys = true;
   Module module = compile("kernel mean_of(x: f32[B, T, D]) -> (y: f32[B, D]) {\n"
                           "  y[b, d] = mean[t](x[b, t, d])\n}\n",
                           options);
