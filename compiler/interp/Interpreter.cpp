@@ -71,6 +71,7 @@ Expected<Reference> Reference::create(KernelOp kernel, Mode mode) {
 
 Status Reference::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
                        const std::vector<Scalar> &scalars) {
+  m_known.clear();
   return m_evaluation->bind(dims, tensors, scalars);
 }
 
@@ -84,9 +85,15 @@ bool Reference::resultIsFloat(unsigned result) const {
   return m_program->tensors[m_program->results[result]].isFloat;
 }
 
-void Reference::redraw(unsigned draw) { m_evaluation->redraw(draw); }
+void Reference::redraw(unsigned draw) {
+  m_known.clear();
+  m_evaluation->redraw(draw);
+}
 
-void Reference::takeAbsentTerms(bool takes) { m_evaluation->takeAbsentTerms(takes); }
+void Reference::takeAbsentTerms(bool takes) {
+  m_known.clear();
+  m_evaluation->takeAbsentTerms(takes);
+}
 
 void Reference::beginCounts() { m_evaluation->beginCounts(); }
 
@@ -101,7 +108,14 @@ std::vector<int64_t> Reference::countedReads() const {
 }
 
 Cell Reference::element(unsigned result, int64_t position) {
-  return m_evaluation->element(m_program->results[result], position);
+  // Whole results are compared once, and are too many to keep.
+  constexpr size_t mostKept = 1 << 16;
+  if (auto known = m_known.find({result, position}); known != m_known.end())
+    return known->second;
+  const Cell cell = m_evaluation->element(m_program->results[result], position);
+  if (m_known.size() < mostKept)
+    m_known.emplace(std::pair(result, position), cell);
+  return cell;
 }
 
 } // namespace tk::interp

@@ -17,7 +17,9 @@
 #include "tk/expr.h"
 #include "tk/tensor.h"
 
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace tk::interp {
@@ -85,7 +87,8 @@ public:
   const std::vector<int64_t> &resultShape(unsigned result) const;
   bool resultIsFloat(unsigned result) const;
 
-  /// The element of a returned tensor at a row-major position.
+  /// The element of a returned tensor at a row-major position. The first of them are kept, so that
+  /// a second run is compared with the same elements at no cost.
   Cell element(unsigned result, int64_t position);
 
   /// Where arithmetic is rounded: evaluates anew, with other roundings that the language allows.
@@ -108,6 +111,7 @@ private:
   Reference();
   std::unique_ptr<detail::KernelProgram> m_program;
   std::unique_ptr<detail::Evaluation> m_evaluation;
+  std::map<std::pair<unsigned, int64_t>, Cell> m_known; ///< by result and position
 };
 
 } // namespace tk::interp

@@ -184,6 +184,16 @@ DType coarsestRounding(KernelOp kernel, DType output) {
   return coarsest;
 }
 
+void evaluateAhead(unsigned result, Reference &exact, Reference &naive, int64_t maxElements) {
+  int64_t count = 1;
+  for (int64_t extent : exact.resultShape(result))
+    count *= extent;
+  for (int64_t position : positions(count, maxElements)) {
+    exact.element(result, position);
+    naive.element(result, position);
+  }
+}
+
 Comparison compare(const TensorView &got, unsigned result, Reference &exact, Reference &naive,
                    DType coarsest, int64_t reductionLength, const ComparisonOptions &options) {
   Comparison comparison;

@@ -44,6 +44,9 @@ struct ComparisonOptions {
 Comparison compare(const TensorView &got, unsigned result, Reference &exact, Reference &naive,
                    DType coarsest, int64_t reductionLength, const ComparisonOptions &options = {});
 
+/// Has the references compute the elements that compare() with this limit looks at.
+void evaluateAhead(unsigned result, Reference &exact, Reference &naive, int64_t maxElements);
+
 /// Where two results of the same program differ.
 struct Difference {
   double largest = 0;           ///< of elements that are both finite

@@ -39,46 +39,64 @@ void printResults(const std::vector<CheckedResult> &results) {
   }
 }
 
-Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
-                      int64_t elements, bool quiet, CheckedRun &run) {
-  Progress progress("checking against the reference", quiet);
-  const Signature &signature = source.signatures()[kernel];
+Expected<References> References::create(CompiledSource &source, size_t kernel,
+                                        const RunArguments &inputs) {
   KernelOp op = source.kernelOp(kernel);
-  std::vector<TensorView> views;
-  unsigned parameters = signature.num_tensors() - signature.results.size();
-  std::vector<HostTensor> copies(inputs.tensors.begin(), inputs.tensors.begin() + parameters);
-  for (HostTensor &tensor : copies)
-    views.push_back(tensor.view());
   Expected<interp::Reference> exact = interp::Reference::create(op, interp::Mode::F64);
   if (!exact)
     return exact.error();
   Expected<interp::Reference> naive = interp::Reference::create(op, interp::Mode::Typed);
   if (!naive)
     return naive.error();
-  for (interp::Reference *reference : {&*exact, &*naive})
+  References made(std::move(*exact), std::move(*naive));
+  const Signature &signature = source.signatures()[kernel];
+  const unsigned parameters = signature.num_tensors() - signature.results.size();
+  made.op = op;
+  made.signature = &signature;
+  made.length = longestReduction(op, inputs);
+  made.parameters.assign(inputs.tensors.begin(), inputs.tensors.begin() + parameters);
+  std::vector<TensorView> views;
+  for (HostTensor &tensor : made.parameters)
+    views.push_back(tensor.view());
+  for (interp::Reference *reference : {&made.exact, &made.naive})
     if (Status bound = reference->bind(inputs.dims, views, inputs.scalars); !bound)
-      return bound;
+      return bound.error();
+  for (unsigned r = 0; r < signature.results.size(); ++r)
+    made.returned.push_back(parameters + r);
+  for (unsigned t = 0; t < parameters; ++t)
+    if (signature.tensor(t).in_out)
+      made.returned.push_back(t);
+  return made;
+}
+
+void References::evaluate(int64_t elements) {
+  for (unsigned r = 0; r < returned.size(); ++r)
+    interp::evaluateAhead(r, exact, naive, elements);
+}
+
+void References::compare(int64_t elements, bool quiet, CheckedRun &run) {
+  Progress progress("checking against the reference", quiet);
   interp::ComparisonOptions comparison;
   comparison.maxElements = elements;
   comparison.onProgress = [&](int64_t done, int64_t total) { progress.report(done, total); };
   comparison.inexactProducts = interp::multipliesInexactly(op);
-  int64_t length = longestReduction(op, inputs);
-  // Returned values: the declared results, then the inout parameters in order.
-  std::vector<unsigned> tensors;
-  for (unsigned r = 0; r < signature.results.size(); ++r)
-    tensors.push_back(parameters + r);
-  for (unsigned t = 0; t < parameters; ++t)
-    if (signature.tensor(t).in_out)
-      tensors.push_back(t);
-  for (unsigned r = 0; r < tensors.size(); ++r) {
+  for (unsigned r = 0; r < returned.size(); ++r) {
     comparison.isExact = interp::isStoredExactly(op, r);
-    const Parameter &param = signature.tensor(tensors[r]);
+    const Parameter &param = signature->tensor(returned[r]);
     DType coarsest = interp::coarsestRounding(op, param.dtype);
     run.results.push_back({param.name,
-                           interp::compare(run.outputs[tensors[r]].view(), r, *exact, *naive,
+                           interp::compare(run.outputs[returned[r]].view(), r, exact, naive,
                                            coarsest, length, comparison),
                            sourceSpanOf(op.getReturn().getResults()[r].getLoc())});
   }
+}
+
+Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
+                      int64_t elements, bool quiet, CheckedRun &run) {
+  Expected<References> references = References::create(source, kernel, inputs);
+  if (!references)
+    return references.error();
+  references->compare(elements, quiet, run);
   return {};
 }
 
@@ -119,9 +137,9 @@ Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, 
   return run;
 }
 
-Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements, unsigned launches,
-                                bool quiet) {
+/// Runs several times over results filled with different bytes.
+static Expected<CheckedRun> runRepeatedly(Session &session, const RunArguments &inputs,
+                                          unsigned launches, bool quiet) {
   Expected<CheckedRun> run = runUnchecked(session, inputs, 1, quiet);
   if (!run)
     return run;
@@ -131,8 +149,25 @@ Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t
       return next.error();
     noteDifferences(*run, *next, session.signature());
   }
+  return run;
+}
+
+Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
+                                const RunArguments &inputs, int64_t elements, unsigned launches,
+                                bool quiet) {
+  Expected<CheckedRun> run = runRepeatedly(session, inputs, launches, quiet);
+  if (!run)
+    return run;
   if (Status compared = compareResults(source, kernel, inputs, elements, quiet, *run); !compared)
     return compared.error();
+  return run;
+}
+
+Expected<CheckedRun> runChecked(Session &session, References &references,
+                                const RunArguments &inputs, int64_t elements) {
+  Expected<CheckedRun> run = runRepeatedly(session, inputs, 2, true);
+  if (run)
+    references.compare(elements, true, *run);
   return run;
 }
 

@@ -28,6 +28,30 @@ struct CheckedRun {
 /// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
 int64_t longestReduction(KernelOp kernel, const RunArguments &arguments);
 
+/// The reference interpreter with inputs. It computes an element once, however many runs are
+/// compared with it.
+class References {
+public:
+  /// `inputs` are copied; `source` has to outlive this.
+  static Expected<References> create(CompiledSource &source, size_t kernel,
+                                     const RunArguments &inputs);
+  /// Computes what compare() with as many elements needs.
+  void evaluate(int64_t elements);
+  /// Compares up to `elements` of each result of a run.
+  void compare(int64_t elements, bool quiet, CheckedRun &run);
+
+private:
+  References(interp::Reference exact, interp::Reference naive)
+      : exact(std::move(exact)), naive(std::move(naive)) {}
+
+  KernelOp op;
+  const Signature *signature = nullptr;
+  std::vector<HostTensor> parameters;
+  std::vector<unsigned> returned; ///< tensors: the declared results, then the inout parameters
+  int64_t length = 1;             ///< of the longest reduction
+  interp::Reference exact, naive;
+};
+
 /// Compares up to `elements` of each result of a run with the reference interpreter.
 Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
                       int64_t elements, bool quiet, CheckedRun &run);
@@ -47,6 +71,9 @@ Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, 
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
                                 const RunArguments &inputs, int64_t elements, unsigned launches = 2,
                                 bool quiet = true);
+/// The same, compared with references that several runs share.
+Expected<CheckedRun> runChecked(Session &session, References &references,
+                                const RunArguments &inputs, int64_t elements);
 
 } // namespace tk::tkc
 

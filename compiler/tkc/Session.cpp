@@ -52,6 +52,13 @@ std::string Session::deviceName() const {
   return state->device ? state->device->name : llvm::sys::getHostCPUName().str();
 }
 
+std::string Session::driverName() const {
+  if (!state->device)
+    return "";
+  const int version = state->device->driver->version; // 13000 is 13.0
+  return "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 /// Whether every element of a tensor is overwritten by the kernel.
 static bool isResult(const Signature &signature, unsigned tensor) {
   return tensor >= signature.num_tensors() - signature.results.size();

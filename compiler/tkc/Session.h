@@ -41,6 +41,8 @@ public:
   const Signature &signature() const;
   const std::string &target() const;
   std::string deviceName() const;
+  /// "driver 13.0", or nothing without a GPU.
+  std::string driverName() const;
   size_t numLaunches() const;
   /// What the variant that runs was compiled for.
   const Facts &facts() const;

@@ -35,9 +35,11 @@ constexpr int64_t largestTile = 1024;
 constexpr int64_t mostAccumulators = 200;
 /// A launch that takes less than this part of the time is left as it is.
 constexpr double leastShare = 0.1;
-/// Rounds of both steps, and schedules that are looked at in all of them: each takes 10 to 60 ms.
+/// Rounds of both steps, and schedules that are looked at in all of them, at least and for each one
+/// that may be timed: each takes 10 to 60 ms.
 constexpr int mostRounds = 4;
-constexpr size_t mostLookedAt = 500;
+constexpr size_t leastLookedAt = 500;
+constexpr double lookedAtForEach = 2.5;
 /// What an equal predicted time adds to a candidate's place.
 constexpr double ofEqualTime = 0.02;
 
@@ -217,7 +219,7 @@ Expected<Candidate> predictCandidate(const SourceOptions &compiled, const Source
 
 void CandidateSearch::add(std::vector<Entries> wanted) {
   llvm::erase_if(wanted, [&](const Entries &entries) {
-    return seen.size() >= mostLookedAt || !seen.insert(entries).second;
+    return seen.size() >= lookedAt || !seen.insert(entries).second;
   });
   std::vector<std::optional<Candidate>> found(wanted.size());
   inParallel(wanted.size(), [&](size_t i) {
@@ -246,6 +248,8 @@ std::vector<Candidate *> CandidateSearch::fastest(size_t count) {
 }
 
 Expected<std::vector<Candidate>> CandidateSearch::find(size_t most) {
+  lookedAt =
+      std::max(leastLookedAt, static_cast<size_t>(lookedAtForEach * static_cast<double>(most)));
   SourceOptions source = options;
   source.dims.clear();
   Expected<ChosenKernel> chosen = source.compileKernel();

@@ -68,6 +68,7 @@ private:
 
   SourceOptions options;
   std::string target, kernelName, deviceName;
+  size_t lookedAt = 0; ///< schedules at most
   std::set<Entries> seen;
   std::map<std::string, Candidate> byPlan;
 };

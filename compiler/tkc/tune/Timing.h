@@ -2,6 +2,7 @@
 #ifndef TK_COMPILER_TKC_TUNE_TIMING_H
 #define TK_COMPILER_TKC_TUNE_TIMING_H
 
+#include "compiler/tkc/Check.h"
 #include "compiler/tkc/Commands.h"
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Session.h"
@@ -27,8 +28,8 @@ public:
   /// Compiles for these blocks in the background, a few at a time in their order.
   void compileAhead(std::vector<std::string> blocks);
   /// Times `rounds` times, each time after the program as it is, and compares with the reference.
-  /// With `best`, the best ratio so far, a schedule that is far slower is timed once and not
-  /// compared, and one that spills more registers than the program is not run.
+  /// With `best`, the best ratio so far, a schedule that is far slower is timed once, one that is
+  /// not faster is not compared, and one that spills more registers than the program is not run.
   Expected<Measurement> measure(const std::string &block, int rounds,
                                 std::optional<double> best = std::nullopt);
   /// Milliseconds of the program as it is, the least so far.
@@ -55,6 +56,11 @@ private:
   double least = 0;
   std::vector<std::string> next; ///< blocks that are compiled later, the next one last
   std::deque<Ahead> ahead;
+  using SharedReferences = std::shared_ptr<References>;
+  std::shared_ptr<CompiledSource> source; ///< of the program as it is
+  /// Computed beside the first compilations, and taken from there once they are needed.
+  std::future<Expected<SharedReferences>> computed;
+  SharedReferences references;
 };
 
 } // namespace tk::tkc

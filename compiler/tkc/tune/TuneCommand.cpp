@@ -5,6 +5,7 @@
 // chance, or the budget is used up.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/VariantCache.h"
 #include "compiler/tkc/Commands.h"
 #include "compiler/tkc/Progress.h"
 #include "compiler/tkc/tune/Candidates.h"
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 namespace tk::tkc {
 namespace {
@@ -34,7 +36,7 @@ struct TuneOptions {
   size_t most = 200;
   int64_t checkedElements = 64;
   double tolerance = 2; ///< percent
-  bool predicted = false, anySize = false;
+  bool predicted = false, anySize = false, exhaustive = false;
 };
 
 /// Measured times are within this factor of predicted ones for most programs, see
@@ -78,8 +80,11 @@ Expected<std::string> contextOf(const TuneOptions &options, const Session &sessi
   if (!text)
     return text.error();
   std::vector<std::string> words = {llvm::utohexstr(llvm::xxh3_64bits(*text), /*LowerCase=*/true),
-                                    session.signature().name, session.target(),
-                                    session.deviceName(), "tk 0.1.0"};
+                                    session.signature().name,
+                                    session.target(),
+                                    session.deviceName(),
+                                    session.driverName(),
+                                    "tk 0.1.0"};
   for (const auto *list : {&options.source.dims, &options.source.scalars, &options.inputs})
     for (const std::string &word : *list)
       words.push_back(word);
@@ -129,17 +134,19 @@ Expected<Outcome> timeCandidates(const TuneOptions &options, const std::string &
                                  const std::vector<Candidate> &candidates, ScheduleTimer &timer,
                                  TuneRecord &record, Clock::time_point begin) {
   const Candidate &own = candidates.front();
+  const double mostFactor =
+      options.exhaustive ? std::numeric_limits<double>::infinity() : modelFactor;
   std::vector<std::string> blocks;
   for (const Candidate &candidate : llvm::drop_begin(candidates))
     if (std::string block = blockOf(kernel, "", candidate.entries);
-        !record.find(block) && candidate.microseconds <= modelFactor * own.microseconds)
+        !record.find(block) && candidate.microseconds <= mostFactor * own.microseconds)
       blocks.push_back(std::move(block));
   timer.compileAhead(std::move(blocks));
   Outcome best;
   best.end = "all candidates were timed";
   for (size_t i = 1; i < candidates.size(); ++i) {
     const Candidate &candidate = candidates[i];
-    if (candidate.microseconds > modelFactor * best.ratio * own.microseconds) {
+    if (candidate.microseconds > mostFactor * best.ratio * own.microseconds) {
       best.end = "the model leaves the other " + std::to_string(candidates.size() - i) +
                  " candidates no chance";
       break;
@@ -230,7 +237,9 @@ int finish(const TuneOptions &options, const std::string &kernel, const std::str
                    best.ownMicroseconds, how);
     return Done;
   }
-  const std::string text = "// tkc tune, tk 0.1.0, " + device + ": " +
+  const std::string build =
+      llvm::utohexstr(llvm::xxh3_64bits(compilerBuild()), /*LowerCase=*/true).substr(0, 8);
+  const std::string text = "// tkc tune, tk 0.1.0 (build " + build + "), " + device + ": " +
                            format("%.1f us", best.microseconds) + " for " +
                            format("%.1f us", best.ownMicroseconds) + " without it, " + how + ".\n" +
                            blockOf(kernel, headOf(options, target), best.entries);
@@ -330,8 +339,10 @@ int tune(const TuneOptions &options) {
     return report(best.error(), json);
   // The emulator is no device, and its times say nothing of one.
   const bool isEmulated = llvm::StringRef(*target).starts_with("emu");
-  return finish(options, kernel, *target, isEmulated ? *target : timer->own().deviceName(), *best,
-                candidates->size());
+  std::string machine = isEmulated ? *target : timer->own().deviceName();
+  if (const std::string driver = timer->own().driverName(); !driver.empty())
+    machine += ", " + driver;
+  return finish(options, kernel, *target, machine, *best, candidates->size());
 }
 
 } // namespace
@@ -363,6 +374,8 @@ void addTune(CLI::App &app, int &status) {
       "How many elements of each result to compare with the reference (64); 0: all");
   command->add_flag("--any-size", options->anySize,
                     "Write a block that applies at all sizes, not only at those given");
+  command->add_flag("--exhaustive", options->exhaustive,
+                    "Time every candidate, also those that are predicted to be far slower");
   auto *predicted = command->add_flag("--predicted", options->predicted,
                                       "Choose by predicted time alone; needs no GPU");
   command
