@@ -3,7 +3,7 @@
 // 1. findSizeUses() says of each dimension whether a plan may rest on its size.
 // 2. referenceFacts() are those of the reference plan: whole tiles of unknown number.
 // 3. invariantFacts() are what a call's plan is tried with: the call's own facts, then the same
-//    without bounds, then without divisors.
+//    with bounds of at least 16, without bounds, and without divisors.
 // 4. orderOfFused() prints the compute ops that reduce: what is cut in parts, what is online, which
 //    types are multiplied. orderOfFunctions() prints what decides the order inside each function:
 //    the unit that multiplies, steps of loops that carry sums, and the layout of reduced tiles
@@ -17,6 +17,8 @@
 #include "compiler/RelevantFacts.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScalarExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -96,6 +98,57 @@ bool isDivided(Value dim) {
   });
 }
 
+/// Is a value computed from results of a contraction that are tensors?
+bool readsContraction(Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !seen.insert(op).second)
+    return false;
+  auto load = dyn_cast<LoadOp>(op);
+  if (!load)
+    return llvm::any_of(op->getOperands(),
+                        [&](Value operand) { return readsContraction(operand, seen); });
+  auto compute = load.getTensor().getDefiningOp<ComputeOp>();
+  if (!compute || !seen.insert(compute).second)
+    return false;
+  return compute
+      .walk([&](Operation *inner) {
+        auto reduce = dyn_cast<ReduceOp>(inner);
+        const bool found = (reduce && isContraction(reduce)) ||
+                           (isa<LoadOp>(inner) && readsContraction(inner->getResult(0), seen));
+        return found ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Does the dimension count the columns of the second one of two contractions, such as the width of
+/// a head's values? A warpgroup holds them all: how many there are decides the unit, and the
+/// dimension is part of the form of the kernel.
+bool isWidthOfChain(KernelOp kernel, Value dim) {
+  auto isWidth = [&](ReduceOp reduce) {
+    auto compute = reduce->getParentOfType<ComputeOp>();
+    if (!compute || !isContraction(reduce))
+      return false;
+    Operation *term = reduce.getYield().getValues()[0].getDefiningOp();
+    for (unsigned second : {0u, 1u}) {
+      llvm::SmallPtrSet<Operation *, 16> seen;
+      if (!readsContraction(term->getOperand(1 - second), seen))
+        continue;
+      const auto own = getIterationIndices(term->getOperand(second));
+      const auto others = getIterationIndices(term->getOperand(1 - second));
+      for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+        if (compute.getExtents()[p] == dim && llvm::is_contained(own, compute.getIndex(p)) &&
+            !llvm::is_contained(others, compute.getIndex(p)))
+          return true;
+    }
+    return false;
+  };
+  return kernel
+      ->walk([&](ReduceOp reduce) {
+        return isWidth(reduce) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 } // namespace
 
 std::vector<SizeUse> findSizeUses(KernelOp kernel) {
@@ -106,7 +159,8 @@ std::vector<SizeUse> findSizeUses(KernelOp kernel) {
     if (reduced[d] && isCut(kernel, dim))
       uses.push_back(SizeUse::Cut);
     else
-      uses.push_back(reduced[d] || isDivided(dim) ? SizeUse::Whole : SizeUse::Batch);
+      uses.push_back(reduced[d] || isDivided(dim) || isWidthOfChain(kernel, dim) ? SizeUse::Whole
+                                                                                 : SizeUse::Batch);
   }
   return uses;
 }
@@ -127,7 +181,7 @@ Facts referenceFacts(const Facts &facts, ArrayRef<SizeUse> uses) {
 }
 
 std::vector<Facts> invariantFacts(const Facts &facts, ArrayRef<SizeUse> uses) {
-  std::vector<Facts> candidates(5, facts);
+  std::vector<Facts> candidates(6, facts);
   for (auto [d, use] : llvm::enumerate(uses)) {
     if (use == SizeUse::Whole || d >= facts.dims.size())
       continue;
@@ -141,11 +195,12 @@ std::vector<Facts> invariantFacts(const Facts &facts, ArrayRef<SizeUse> uses) {
     };
     const DimFact open{own.divisor, -1, {}};
     const bool isCut = use == SizeUse::Cut;
-    candidates[0].dims[d] = isCut ? own : atLeast(leastRows);
-    candidates[1].dims[d] = isCut ? open : atLeast(leastRows);
-    candidates[2].dims[d] = isCut ? open : atLeast(2 * leastRows);
-    candidates[3].dims[d] = open;
-    candidates[4].dims[d] = DimFact{1, -1, {}};
+    candidates[0].dims[d] = own;
+    candidates[1].dims[d] = isCut ? own : atLeast(leastRows);
+    candidates[2].dims[d] = isCut ? open : atLeast(leastRows);
+    candidates[3].dims[d] = isCut ? open : atLeast(2 * leastRows);
+    candidates[4].dims[d] = open;
+    candidates[5].dims[d] = DimFact{1, -1, {}};
   }
   return candidates;
 }

@@ -6,6 +6,7 @@
 // softmax numerators and outputs, and the number of rows by which tiles exceed the last row.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tk/TkInvariance.h"
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -15,6 +16,7 @@
 #include "passes/machine/limits/Products.h"
 #include "passes/numerics/BoundScores.h"
 #include "passes/numerics/FreeReferences.h"
+#include "passes/plan/InvariantTiles.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
@@ -202,21 +204,29 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
   int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
   set(outer.m, rowsOfWarpgroup * groups);
-  set(outer.n, fit(outer.n, mostColumnsOfChain, 16));
+  const int64_t columns =
+      block.tiles.contains(outer.n) ? tileOf(outer.n) : fit(outer.n, mostColumnsOfChain, 16);
+  const std::optional<int64_t> rows = shape.upperOf(outer.m);
+  set(outer.n, isBatchInvariant(shape.kernel) && rows && isAlone
+                   ? invariantColumns(columns, columns,
+                                      countOthers(outer.m, outer.n) *
+                                          llvm::divideCeil(*rows, tileOf(outer.m)),
+                                      target.getProcessors(), 32)
+                   : columns);
   // Warpgroups that divide columns share the rows.
   const int64_t parts = llvm::divideCeil(tileOf(outer.n), mostColumnsOfWarpgroup);
-  bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
+  bool haveRoom = consumers <= 2 || (consumers == 3 && columns <= narrowOutputs);
   haveRoom &= countChains(outer) == 1 && !drawNumbers(shape.compute);
-  haveRoom &= haveRegisters(outer, tileOf(outer.n), consumers, 128);
+  haveRoom &= haveRegisters(outer, columns, consumers, 128);
   // Ranges of lengths of their own, of which blocks have one after the other, end in a step of half
   // as many terms, and begin with one. 16 queries of heads of 128 in groups of 4, H100, 8, 16, 64
   // sequences: 256.3 -> 251.5, 271.0 -> 264.1, 519.5 -> 513.5 us; with room for two blocks a
   // processor 264, 276, 526, with two stages 252.4, 263.9, 514.8, but through pages 4 % more.
   const bool areLoaded = haveLoadedLengths(outer.op);
   const bool haveLengths = consumers == 1 && areLoaded && holdsParts(shape.compute) &&
-                           tileOf(outer.n) > narrowOutputs && tileOf(outer.n) <= 128;
+                           columns > narrowOutputs && columns <= 128;
   haveRoom &= !haveLengths;
-  set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
+  set(outer.k, columns <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;
   for (Contraction &inner : shape.contractions) {

@@ -15,6 +15,7 @@
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/machine/limits/Products.h"
 #include "passes/plan/ComputedRows.h"
+#include "passes/plan/InvariantTiles.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/TileBoxes.h"
@@ -295,6 +296,16 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     set(columns,
         fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best.n, 8));
   }
+  if (isBatchInvariant(shape.kernel) && teams == 1 && !isBlocked && !areConverted &&
+      rows == product.m && !product.isInner && tileOf(product.m) <= rowsOfWarpgroup &&
+      !block.tiles.contains(product.m) && !block.tiles.contains(product.n)) {
+    const int64_t width =
+        invariantColumns(tileOf(product.n), extentOf(product.n),
+                         others * llvm::divideCeil(extentOf(product.m), rowsOfWarpgroup),
+                         target.getProcessors(), 16);
+    if (width < tileOf(product.n))
+      tiles[product.m] = rowsOfWarpgroup, tiles[product.n] = width;
+  }
   int64_t depth = depthOfSlices(product, areConverted);
   // If threads compute an operand of few columns, wide elements have slices of twice as many terms,
   // and narrow ones leave room for two blocks.
@@ -311,10 +322,12 @@ void Planner::planWarpgroupProduct(Contraction &product) {
                   llvm::divideCeil(extentOf(product.n), tileOf(product.n));
   persistent =
       block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
-  // Two boxes at a time that are neighbours along k keep memory's pages open; blocks that go on to
-  // other tiles would lose more where those end.
-  bool arePairs = isWideForFewRows(product) && !areConverted && !persistent && !product.isInner &&
-                  areColumnsAlong(shape, product, 2 * depth);
+  // Two boxes at a time that are neighbours along k keep memory's pages open, and halve the waits
+  // of the smallest tiles; blocks that go on to other tiles would lose more where those end.
+  const bool areSmallest = tileOf(product.m) == 64 && tileOf(product.n) == 64 && teams == 1 &&
+                           !isBlocked && product.op.getNumIndices() == 1;
+  bool arePairs = (isWideForFewRows(product) || areSmallest) && !areConverted && !persistent &&
+                  !product.isInner && areColumnsAlong(shape, product, 2 * depth);
   if (arePairs)
     depth *= 2;
   set(product.k, product.isInner ? fit(product.k, depth, 16) : depth);

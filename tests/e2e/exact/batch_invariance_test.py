@@ -36,6 +36,9 @@ kernel attention(q: bf16[B, H, S, D], k: bf16[B, G, T, D], v: bf16[B, G, T, D]) 
   y[b, h, i, d] = sum[j](softmax[j](m[b, h, i, j]) * f32(v[b, h / (H / G), j, d]))
 }
 """
+# The width of a head's values is a dimension of its own, and rows have a second result.
+WIDTHS = ATTENTION.replace("v: bf16[B, G, T, D]) -> (y: bf16[B, H, S, D])", "v: bf16[B, G, T, E]) -> (y: bf16[B, H, S, E], l: f32[B, H, S])").replace(
+    "y[b, h, i, d]", "l[b, h, i] = logsumexp[j](m[b, h, i, j])\n  y[b, h, i, e]").replace("j, d]))\n}", "j, e]))\n}")
 WINDOW = ATTENTION.replace("if j <= i + T - S then", "if j <= i + T - S and j > i + T - S - 150 then")
 CONVOLUTION = """@batch_invariant
 kernel convolution(x: bf16[N, H, W, C], w: bf16[R, S, C, F]) -> (y: bf16[N, H - R + 1, W - S + 1, F])
@@ -82,6 +85,20 @@ def attention(run):
     same(run(ATTENTION, {"q": q[:, :, 40:], "k": k, "v": v})["y"], whole[:, :, 40:], "the last rows of a prefill")
 
 
+def columns(run):
+    """Few heads divide the columns of their values among blocks, and many do not."""
+    q, k, v = normal(3, 24, 2, 64), normal(3, 24, 40, 64), normal(3, 24, 40, 64)
+    whole = run(ATTENTION, {"q": q, "k": k, "v": v})["y"]
+    same(run(ATTENTION, {"q": q[1:2], "k": k[1:2], "v": v[1:2]})["y"], whole[1:2], "a sequence of 24 heads")
+    q, k, v = normal(1, 2, 70, 64), normal(1, 2, 70, 64), normal(1, 2, 70, 128)
+    whole = run(WIDTHS, {"q": q, "k": k, "v": v}, results=("y", "l"))
+    for row in (5, 69):
+        keys = slice(0, row + 1)
+        one = run(WIDTHS, {"q": q[:, :, row:row + 1], "k": k[:, :, keys], "v": v[:, :, keys]}, results=("y", "l"))
+        same(one["y"], whole["y"][:, :, row:row + 1], f"a decode of {row + 1} keys of two widths")
+        same(one["l"], whole["l"][:, :, row:row + 1], "its sums")
+
+
 def window(run):
     """Rows of a window begin at other keys, and tiles do not."""
     q, k, v = normal(1, 2, 330, 64), normal(1, 1, 330, 64), normal(1, 1, 330, 64)
@@ -103,6 +120,7 @@ def convolutions(run):
 def check(run):
     products(run)
     attention(run)
+    columns(run)
     window(run)
     convolutions(run)
 
