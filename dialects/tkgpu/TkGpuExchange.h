@@ -46,8 +46,9 @@ AxisBits joinedBits(ReduceOp reduce);
 /// one exchange. These blocks always exchange the values of all of their threads.
 void joinAxes(FuncOp function);
 
-/// Gives two reductions to numbers, of which the second does not need the first, one exchange, where
-/// all threads of a block or of a cluster share each row. What needs the first moves behind both.
+/// Gives two reductions to numbers, of which the second does not need the first, one exchange,
+/// where all threads of a block or of a cluster share each row. What needs the first moves behind
+/// both.
 void joinNeighbours(FuncOp function);
 /// The reduction whose value is exchanged together with that of `reduce`; null if there is none.
 ReduceOp reductionBeside(ReduceOp reduce);
