@@ -45,7 +45,8 @@ static SmallVector<Value> loadFor(ArrayRef<gpu::LoadOp> loads, const LoopSlice &
   });
 }
 
-int64_t tk::registersOf(gpu::LoadOp load) {
+/// The registers for a thread's elements of what `load` brings.
+static int64_t registersOf(gpu::LoadOp load) {
   if (!isTile(load.getResult()))
     return 1;
   gpu::LayoutAttr layout = gpu::getLayout(load.getType());

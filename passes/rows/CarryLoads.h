@@ -2,8 +2,6 @@
 #ifndef TK_PASSES_ROWS_CARRYLOADS_H
 #define TK_PASSES_ROWS_CARRYLOADS_H
 
-#include "dialects/tkgpu/TkGpuDialect.h"
-
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace tk {
@@ -14,9 +12,6 @@ mlir::scf::ForOp carryScalarLoads(mlir::scf::ForOp loop);
 /// Likewise the loads of tiles of which a thread has few elements, up to `registers` of 32 bits
 /// for all of them.
 mlir::scf::ForOp carryLoads(mlir::scf::ForOp loop, int64_t registers);
-
-/// The registers for a thread's elements of what `load` brings.
-int64_t registersOf(gpu::LoadOp load);
 
 } // namespace tk
 
