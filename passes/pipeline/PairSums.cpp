@@ -5,8 +5,9 @@
 // warpgroup of the block must then fill it alone. This pass computes two blocks in an iteration, so
 // that the first sum is scaled and added under the second contraction.
 //
-// 1. Take a loop with one contraction that starts a new sum and is waited for in its iteration. The
-//    circular buffer must have at least three stages, and a thread registers for two sums.
+// 1. Take a loop with one contraction that starts a new sum and is waited for in its iteration. TMA
+//    must bring both operands. The circular buffer must have at least three stages, and a thread
+//    registers for two sums.
 // 2. A loop over pairs of iterations has two copies of the body. The second contraction, its wait
 //    for the stage and what these need move before the wait for the first contraction. That wait
 //    leaves one contraction in flight.
@@ -141,7 +142,10 @@ bool SumPair::analyse() {
   if (!stage || stage.getSource().getType().getShape().front() < leastStages || !fitsRegisters())
     return false;
   for (Operation &op : *body) {
-    if (op.getNumRegions() > 0)
+    // An operand that threads write in the iteration is not there early.
+    const bool isOfRing =
+        isa<PhaseWaitOp, PhaseArriveOp, StageOp, WarpgroupDotOp, WarpgroupWaitOp, gpu::LoadOp>(op);
+    if (op.getNumRegions() > 0 || !(isOfRing || isMemoryEffectFree(&op)))
       return false;
     if (auto phase = dyn_cast<PhaseWaitOp>(op); phase && phase->isBeforeInBlock(dot))
       phases.push_back(phase);

@@ -111,6 +111,15 @@ int64_t ChainLength::avoidShortRound(gpu::TargetAttr target, int64_t rows, int64
   return timeOf(best) < mostTimeOfOtherLength * timeOf(length) ? best : length;
 }
 
+/// Does a warpgroup of each block take pages that TMA brings? A table names them.
+bool ChainLength::streamsPages(gpu::TargetAttr target, int64_t rows) {
+  if (!hasFeature(target, Feature::WarpgroupProducts) || rows < 2 || !readsByTable(reduce) ||
+      chain.lacksRows(kernel, compute))
+    return false;
+  std::optional<Streamed> streamed = countStreamed();
+  return streamed && streamed->read > 0 && streamed->converted == 0;
+}
+
 std::optional<int64_t> ChainLength::choose(gpu::TargetAttr target) {
   std::optional<int64_t> rows = chain.countRows(kernel, compute),
                          batch = chain.countBatch(kernel, compute),
@@ -123,13 +132,16 @@ std::optional<int64_t> ChainLength::choose(gpu::TargetAttr target) {
   const int64_t parts = chain.lacksRows(kernel, compute) ? partsOfWarpWanted : partsWanted;
   int64_t wanted = llvm::divideCeil(parts * target.getProcessors(), *batch);
   // Idle processors cost more than states do.
-  int64_t shared = std::min(*rows * leastTermsOfRow, *end * *batch / target.getProcessors());
+  const bool isOfPages = streamsPages(target, *rows);
+  const int64_t least =
+      std::max(*rows * leastTermsOfRow, isOfPages ? leastTermsOfPages : leastTermsOfPart);
+  int64_t shared = std::min(least, *end * *batch / target.getProcessors());
   int64_t length = std::max({*end / wanted, leastTermsOfPart, shared});
   // Rows that a table names are boxes only in parts, whose rows are gathered in groups.
   if (tiles > 1 && readsByTable(reduce))
     length = std::min(length, std::max<int64_t>(llvm::divideCeil(*end, 2), leastTermsOfPart));
   length = static_cast<int64_t>(llvm::alignTo(length, termsOfPartUnit));
-  if (*rows > 1 && *rows <= rowsOfWarpTile && !chain.lacksRows(kernel, compute))
+  if (*rows > 1 && *rows <= rowsOfWarpTile && !isOfPages && !chain.lacksRows(kernel, compute))
     length = avoidShortRound(target, *rows, *batch, length);
   return length;
 }

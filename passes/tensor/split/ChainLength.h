@@ -2,7 +2,8 @@
 //
 // 1. All multiprocessors together get about 8 parts each, or 11 if a warp computes a part.
 // 2. A part is a multiple of 128 elements long. It has at least 256 elements, and about 64 for each
-//    row, so that its state is small beside its operands.
+//    row, so that its state is small beside its operands. If a warpgroup reads pages of 16-bit
+//    elements, it has at least 1024, unless multiprocessors would be idle.
 // 3. If a warp has a tile of 16 rows, blocks run in rounds (StreamCost.h). Another length is taken
 //    if it takes much less time, since it leaves fewer blocks for a last round.
 //
@@ -39,6 +40,7 @@ private:
     int64_t converted = 0;        ///< of the larger converted operand, in shared memory
   };
   std::optional<Streamed> countStreamed();
+  bool streamsPages(gpu::TargetAttr target, int64_t rows);
   int64_t avoidShortRound(gpu::TargetAttr target, int64_t rows, int64_t batch, int64_t length);
 
   KernelOp kernel;

@@ -14,7 +14,8 @@
 //    warp computes a part. A part is a multiple of 128 elements long. It has at least 256 elements,
 //    and about 64 for each row, so that its state is small beside its operands. If a warp has a
 //    tile of 16 rows, another length is taken where fewer blocks are left for a last round
-//    (ChainLength.h). `split j = n` in a schedule block sets the number of parts instead.
+//    (ChainLength.h). If a warpgroup reads pages that a table names, it has at least 1024.
+//    `split j = n` in a schedule block sets the number of parts instead.
 // 3. Cut the outermost range that is known at the launch. If a mask or a length makes a row's range
 //    shorter, the row's last parts are empty. If sizes are known only at the launch, a contraction
 //    without rows is cut by a formula in the launch plan (ChainParts.cpp).
