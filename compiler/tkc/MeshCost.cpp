@@ -156,7 +156,7 @@ void Steps::addTransfers(const MeshStep &step, MeshStepCost &cost) const {
   cost.latency = time.latency;
   cost.launch = blocks * block, cost.comms = (blocks - 1) * transfer;
   cost.hidden =
-      cost.launch + cost.comms - mesh::timeByRows(blocks, block, transfer, costs.isHeld(time));
+      cost.launch + cost.comms - mesh::timeByRows(blocks, block, time, costs.isHeld(time));
   if (transfer > block)
     cost.bound = costs.description().levels[time.level].name;
 }

@@ -67,7 +67,7 @@ bool Placer::sendsBlocks(const Placed &result, ReduceKind kind, int axis, unsign
   });
   const double bytes = bytesOf(result.tensor), count = static_cast<double>(ranks);
   const network::CollectiveTime transfer = costs.collective(Collective::Send, axis, bytes / count);
-  double blocks = timeByRows(count, work.launch(count), transfer.total(), costs.isHeld(transfer));
+  double blocks = timeByRows(count, work.launch(count), transfer, costs.isHeld(transfer));
   const network::CollectiveTime copies = costs.exchange(axis, bytes);
   if (costs.isCopied(copies)) // behind the launch
     blocks = std::min(blocks, work.launch(1) + copies.total());

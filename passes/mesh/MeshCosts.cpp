@@ -38,10 +38,13 @@ llvm::Expected<network::Network> networkFor(StringRef text, ArrayRef<MeshAxisInf
   return network;
 }
 
-double timeByRows(double blocks, double launch, double transfer, bool isHeld) {
-  const double transfers = (blocks - 1) * transfer;
-  return std::max(blocks * launch + (isHeld ? transfers : 0), transfers + launch) +
-         (blocks - 1) * cost::launch; // a launch and a transfer that wait for each other
+double timeByRows(double blocks, double launch, const network::CollectiveTime &transfer,
+                  bool isHeld) {
+  // A launch and a transfer wait for each other. Nothing hides what comes before the bytes.
+  const double others = blocks - 1, waits = others * (cost::launch + transfer.latency);
+  if (isHeld)
+    return blocks * launch + others * transfer.transfer + waits;
+  return std::max(blocks * launch, others * transfer.transfer + launch) + waits;
 }
 
 /// The device of a network, with the first architecture that has it; an H200 where it is unknown.

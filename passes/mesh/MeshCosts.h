@@ -23,11 +23,12 @@ llvm::Expected<network::Network> networkFor(llvm::StringRef text,
                                             llvm::ArrayRef<MeshAxisInfo> axes);
 
 /// Launches of `blocks` blocks of rows, each of which but one is on its way for `transfer` before
-/// its launch, or behind it: the longer of both runs without a pause, but that streams wait for
+/// its launch, or behind it. The longer of both runs without a pause, but that streams wait for
 /// each other. Transfers that hold multiprocessors leave no place for some thread blocks of the
 /// launch beside them, which has a thread block for each: it ends as late as if it began behind
 /// them.
-double timeByRows(double blocks, double launch, double transfer, bool isHeld);
+double timeByRows(double blocks, double launch, const network::CollectiveTime &transfer,
+                  bool isHeld);
 
 class MeshCosts {
 public:

@@ -129,7 +129,7 @@ std::optional<Overlapper::Plan> Overlapper::planFor(LaunchOp launch, Value tenso
 /// Adds a launch by rows to those that may be chosen, or says that it is slower.
 void Overlapper::consider(LaunchOp launch, const Plan &plan, double alone,
                           const network::CollectiveTime &transfer, Operation *collective) {
-  const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer.total(),
+  const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer,
                                          costs.isHeld(transfer)),
                whole = plan.wholeTime + alone;
   std::string times =

@@ -89,7 +89,7 @@ bool Placer::sharesKeys(const SoftmaxChain &chain, int axis) const {
   };
   for (const SoftmaxChain::Member &producer : chain.producers)
     look(producer.compute, indexAt(producer, static_cast<int>(chain.key)));
-  for (SoftmaxChain::WeightedSum sum : chain.sums)
+  for (const SoftmaxChain::WeightedSum &sum : chain.sums)
     look(sum.compute, sum.reduce.getIndex(0));
   ReduceOp most = soleReduction(ComputeOp(chain.max));
   look(chain.max, most.getIndex(0));
@@ -132,7 +132,7 @@ double Placer::timeOfOperands(const SoftmaxChain &chain, int axis, int dim) {
   };
   for (const SoftmaxChain::Member &producer : chain.producers)
     add(producer.compute, indexAt(producer, dim));
-  for (SoftmaxChain::WeightedSum sum : chain.sums)
+  for (const SoftmaxChain::WeightedSum &sum : chain.sums)
     add(sum.compute,
         dim == static_cast<int>(chain.key) ? sum.reduce.getIndex(0) : indexAt(sum, dim));
   return time;
@@ -145,7 +145,7 @@ Placer::SoftmaxOption Placer::chooseOption(const SoftmaxChain &chain, int axis, 
   double work = 0, state = bytesOf(chain.max->getResult(0));
   for (const SoftmaxChain::Member &producer : chain.producers)
     work += timeOfWork(producer.compute, costs);
-  for (SoftmaxChain::WeightedSum sum : chain.sums) {
+  for (const SoftmaxChain::WeightedSum &sum : chain.sums) {
     work += timeOfWork(sum.compute, costs);
     auto wire = sum.reduce->getAttrOfType<TypeAttr>(wireAttr);
     const SmallVector<Value> extents = extentsOf(sum.compute->getResult(0));

@@ -44,8 +44,10 @@ bool readsInOrder(LoadOp load, ComputeOp compute, Value key, unsigned dim) {
     if (key && d == dim) {
       if (index != key)
         return false;
-    } else if (next >= compute.getNumIndices() || index != compute.getIndex(next++)) {
-      return false;
+    } else {
+      if (next >= compute.getNumIndices() || index != compute.getIndex(next))
+        return false;
+      ++next;
     }
   }
   return next == compute.getNumIndices();

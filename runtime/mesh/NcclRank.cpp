@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "runtime/Environment.h"
 #include "runtime/Sha256.h"
 #include "runtime/mesh/NcclRank.h"
 #include "tk/mesh_nccl.h"
@@ -201,7 +202,8 @@ std::shared_ptr<void> NcclRank::temporaries(int64_t bytes, Stream stream, bool h
       return {reinterpret_cast<void *>(address), [this, stream, capturing](void *) {
                 try {
                   m_memory.release(stream.handle, capturing);
-                } catch (const Error &) { // of a context that is lost
+                } catch (const Error &error) { // of a context that is lost
+                  log_message(error.message());
                 }
               }};
   const CUdeviceptr address = acquire(m_temporaries, bytes, stream);

@@ -145,6 +145,7 @@ bool PeerMemory::all_agree(bool own) {
 void PeerMemory::give_up(std::string reason) {
   m_is_off = true;
   m_reason = std::move(reason);
+  log_message("blocks go through NCCL: " + m_reason);
   if (m_mode == Mode::engines)
     throw Error(ErrorCode::unsupported, "TK_MESH_COPIES=engines: rank " + std::to_string(m_rank) +
                                             " of the mesh cannot copy to its peers: " + m_reason);

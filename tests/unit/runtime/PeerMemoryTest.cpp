@@ -33,7 +33,8 @@ const std::string &reasonOf(const Mesh &mesh) {
   return dynamic_cast<detail::NcclRank &>(mesh.impl()).reason_for_nccl();
 }
 
-constexpr size_t elements = 6; // of a block
+constexpr size_t elements = 6;            // of a block beside a launch
+constexpr size_t large = size_t{1} << 20; // of a block alone that copies move
 
 /// A launch by rows whose blocks are gathered, twice, as flags are used again.
 void checkGather(const std::vector<Mesh> &meshes) {
@@ -60,17 +61,18 @@ void checkGather(const std::vector<Mesh> &meshes) {
 
 void checkExchange(const std::vector<Mesh> &meshes, bool isLaunch) {
   const auto ranks = static_cast<int64_t>(meshes.size());
+  const size_t count = isLaunch ? elements : large;
   onEach(meshes, [&](size_t rank) {
     const auto memory = meshes[rank].impl().temporaries(
-        static_cast<int64_t>(elements * sizeof(float)) * ranks, {}, true);
-    std::vector<float> partial(elements * meshes.size());
+        static_cast<int64_t>(count * sizeof(float)) * ranks, {}, true);
+    std::vector<float> partial(count * meshes.size());
     auto fill = [&](size_t block) {
-      std::fill_n(partial.begin() + static_cast<ptrdiff_t>(block * elements), elements,
+      std::fill_n(partial.begin() + static_cast<ptrdiff_t>(block * count), count,
                   static_cast<float>(10 * rank + block));
     };
     MeshStep step;
     step.kind = isLaunch ? MeshStep::Kind::launch_exchange : MeshStep::Kind::exchange;
-    const Extents whole{2 * ranks, 3};
+    const Extents whole{static_cast<int64_t>(count) / 2 * ranks, 2};
     const detail::CollectiveCall call{&step,          0,           DType::f32, whole, whole,
                                       partial.data(), memory.get()};
     if (isLaunch) {
@@ -81,7 +83,7 @@ void checkExchange(const std::vector<Mesh> &meshes, bool isLaunch) {
       meshes[rank].impl().run(call, {});
     }
     for (size_t peer = 0; peer < meshes.size(); ++peer)
-      CHECK(floats(memory)[peer * elements + 5] == static_cast<float>(10 * peer + rank));
+      CHECK(floats(memory)[peer * count + count - 1] == static_cast<float>(10 * peer + rank));
   });
 }
 
@@ -90,19 +92,21 @@ void checkTogether(const std::vector<Mesh> &meshes) {
   const size_t ranks = meshes.size();
   onEach(meshes, [&](size_t rank) {
     const auto memory = meshes[rank].impl().temporaries(
-        static_cast<int64_t>(2 * elements * sizeof(float) * ranks), {}, true);
-    std::vector<float> first(elements, static_cast<float>(rank)), second(elements, -1);
+        static_cast<int64_t>(2 * large * sizeof(float) * ranks), {}, true);
+    std::vector<float> first(large, static_cast<float>(rank)), second(large, -1);
     MeshStep step;
     step.kind = MeshStep::Kind::all_gather;
     float *to = floats(memory);
-    const Extents share{2, 3}, whole{2 * static_cast<int64_t>(ranks), 3};
+    const Extents share{large, 1}, whole{static_cast<int64_t>(large * ranks), 1};
     const std::vector<detail::CollectiveCall> calls{
         {&step, 0, DType::f32, share, whole, first.data(), to},
-        {&step, 0, DType::f32, share, whole, second.data(), to + elements * ranks}};
+        {&step, 0, DType::f32, share, whole, second.data(), to + large * ranks}};
+    const int before = fake().memory_operations;
     meshes[rank].impl().run_together(calls, {});
+    CHECK((fake().memory_operations > before) == (ranks > 1 && reasonOf(meshes[rank]).empty()));
     for (size_t peer = 0; peer < ranks; ++peer) {
-      CHECK(to[peer * elements] == static_cast<float>(peer));
-      CHECK(to[(ranks + peer) * elements + 5] == -1);
+      CHECK(to[peer * large] == static_cast<float>(peer));
+      CHECK(to[(ranks + peer) * large + large - 1] == -1);
     }
   });
 }
