@@ -20,7 +20,10 @@ public:
 
   Expected<std::shared_ptr<detail::CompiledModule>>
   compile(std::string_view source, const CompileOptions &options) override {
-    Expected<std::shared_ptr<CompiledSource>> compiled = CompiledSource::create(source, options);
+    DriverOptions driver;
+    driver.sizeClasses = true;
+    Expected<std::shared_ptr<CompiledSource>> compiled =
+        CompiledSource::create(source, options, driver);
     if (!compiled)
       return compiled.error();
     (*compiled)->nameFilesAsGiven();

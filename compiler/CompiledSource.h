@@ -43,6 +43,9 @@ struct DriverOptions {
   /// The GPU that plans are for, see findMachine.
   std::string device;
   bool lineDirectives = true; ///< in CUDA text
+  /// Sizes of a dimension that may grow share the keys of classes, but for
+  /// CompileOptions::exact_sizes. Calls from C, C++ and Python have that; tools have exact sizes.
+  bool sizeClasses = false;
   /// Where set: what the emulator compiles together, see EmuOptions.
   std::shared_ptr<emu::TextBatch> emulatedTexts;
 };
@@ -244,7 +247,7 @@ private:
   std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
   std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
   bool servesShorter = false;
-  std::atomic<bool> exactSizes = false; ///< see CompileOptions::exact_sizes
+  std::atomic<bool> exactSizes = true; ///< see DriverOptions::sizeClasses
   bool filesAsGiven = false;
   CompileOptions options;
   DriverOptions driver;

@@ -51,6 +51,7 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
                                                             std::span<const int64_t> dims,
                                                             const std::string &network) const {
   std::shared_ptr<CompiledSource> source(new CompiledSource());
+  source->exactSizes = exactSizes.load();
   source->options = options;
   source->driver = driver;
   if (Status parsed = source->parse(sources.file(mainFile).text(), frontend::Kernels::AsWritten);

@@ -310,7 +310,6 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   if (!planned)
     return planned.error();
   options.plan_dims = *planned;
-  options.exact_sizes = !sizeClasses;
   if (!scheduleText.empty()) {
     options.schedule = scheduleText;
   } else if (!scheduleFile.empty()) {
@@ -323,6 +322,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   DriverOptions driver;
   driver.json = json;
   driver.device = device;
+  driver.sizeClasses = sizeClasses;
   driver.colour = !json && wantsColour();
   driver.lineDirectives = !noLines;
   driver.pipeline.afterPass = afterPass;

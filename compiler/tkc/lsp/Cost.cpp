@@ -39,7 +39,6 @@ static std::optional<Compiled> compile(const std::string &path, const std::strin
   CompileOptions options;
   options.file_name = path;
   options.target = target.str();
-  options.exact_sizes = true;
   auto source = CompiledSource::create(text, options);
   if (!source)
     return std::nullopt;

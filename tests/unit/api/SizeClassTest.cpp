@@ -45,7 +45,9 @@ kernel norm(x: f32[R, C]) -> (y: f32[R, C]) {
 std::set<std::string> keysOf(const char *text, std::string_view target, const std::string &grows,
                              int64_t from, int64_t to, bool isListed = false,
                              const CompileOptions &options = {}) {
-  auto source = CompiledSource::create(text, options).value();
+  DriverOptions driver;
+  driver.sizeClasses = true;
+  auto source = CompiledSource::create(text, options, driver).value();
   const Signature &signature = source->signatures()[0];
   std::set<std::string> keys;
   for (int64_t size = from; size <= to; ++size) {
