@@ -129,8 +129,8 @@ std::optional<Overlapper::Plan> Overlapper::planFor(LaunchOp launch, Value tenso
 /// Adds a launch by rows to those that may be chosen, or says that it is slower.
 void Overlapper::consider(LaunchOp launch, const Plan &plan, double alone,
                           const network::CollectiveTime &transfer, Operation *collective) {
-  const double blocks = mesh::timeByRows(plan.blocks, plan.blockTime, transfer,
-                                         costs.isHeld(transfer)),
+  const double blocks =
+                   mesh::timeByRows(plan.blocks, plan.blockTime, transfer, costs.isHeld(transfer)),
                whole = plan.wholeTime + alone;
   std::string times =
       llvm::formatv("{0:F1} us are predicted, and {1:F1} us for one after the other", blocks * 1e-3,
