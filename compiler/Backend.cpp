@@ -21,7 +21,6 @@ public:
   Expected<std::shared_ptr<detail::CompiledModule>>
   compile(std::string_view source, const CompileOptions &options) override {
     DriverOptions driver;
-    driver.sizeClasses = true;
     Expected<std::shared_ptr<CompiledSource>> compiled =
         CompiledSource::create(source, options, driver);
     if (!compiled)

@@ -135,7 +135,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
   auto make = [&](frontend::Kernels kernels) -> Expected<std::shared_ptr<CompiledSource>> {
     std::shared_ptr<CompiledSource> source(new CompiledSource());
     source->options = options;
-    source->exactSizes = options.exact_sizes || !driver.sizeClasses;
+    source->exactSizes = !options.few_keys && !driver.sizeClasses;
     source->driver = driver;
     for (const std::string &pass : options.disabled_passes)
       source->driver.pipeline.disabled.insert(pass);

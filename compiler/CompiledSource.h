@@ -43,8 +43,7 @@ struct DriverOptions {
   /// The GPU that plans are for, see findMachine.
   std::string device;
   bool lineDirectives = true; ///< in CUDA text
-  /// Sizes of a dimension that may grow share the keys of classes, but for
-  /// CompileOptions::exact_sizes. Calls from C, C++ and Python have that; tools have exact sizes.
+  /// As CompileOptions::few_keys, for `tkc --size-classes`.
   bool sizeClasses = false;
   /// Where set: what the emulator compiles together, see EmuOptions.
   std::shared_ptr<emu::TextBatch> emulatedTexts;
@@ -64,7 +63,7 @@ public:
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
   bool is_deterministic(size_t kernel) const override { return deterministic[kernel]; }
-  void use_exact_sizes() override { exactSizes = true; }
+  void use_few_keys() override { exactSizes = false; }
   /// Gives signatures, and launches of what is compiled from now on, the names of files as they
   /// were passed; in emitted text and in bundles files have short labels.
   void nameFilesAsGiven();

@@ -143,10 +143,10 @@ tk_status tk_module_compile_in_background(tk_module *module) {
   });
 }
 
-tk_status tk_module_use_exact_sizes(tk_module *module) {
+tk_status tk_module_use_few_keys(tk_module *module) {
   return guarded([&] {
     require(module, "expected module, got NULL");
-    module->module.use_exact_sizes();
+    module->module.use_few_keys();
   });
 }
 

@@ -136,7 +136,7 @@ Kernel Module::kernel(std::string_view name) const { return try_kernel(name).val
 const std::string &Module::target() const { return detail::held(m_impl).target; }
 void Module::freeze() const { *detail::held(m_impl).frozen = true; }
 void Module::compile_in_background() const { detail::held(m_impl).background->enable(); }
-void Module::use_exact_sizes() const { detail::held(m_impl).compiled->use_exact_sizes(); }
+void Module::use_few_keys() const { detail::held(m_impl).compiled->use_few_keys(); }
 void Module::wait() const { detail::held(m_impl).background->wait(); }
 bool Module::is_frozen() const { return detail::held(m_impl).frozen->load(); }
 std::string Module::diagnostics() const { return detail::held(m_impl).compiled->diagnostics(); }

@@ -189,8 +189,8 @@ void SourceOptions::addTo(CLI::App &command) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_flag("--size-classes", sizeClasses,
-                   "Take the code that calls from C, C++ and Python run: sizes of a dimension that "
-                   "may grow share it; else each size has its own");
+                   "Take the code that calls with few_keys run: sizes of a dimension that may grow "
+                   "share it; else each size has its own");
   command.add_flag("--checked", checked,
                    "Report gathers outside their bounds, and assertions that fail");
   command.add_flag("--json", json, "Diagnostics and reports as JSON lines");

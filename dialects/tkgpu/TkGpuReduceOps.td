@@ -18,6 +18,9 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
     With `free_reference` the result is a running row maximum that cancels from all results. The
     softmax numerators of a row may be scaled by 2^-32.
 
+    With `open` each thread keeps its own value, which the next reduction combines. With
+    `beside_next` warps exchange the value together with that of the next reduction.
+
     The verifier requires kind `sum`, `prod`, `max`, `min`, `any` or `all` and an axis of the
     source. `as_integers` requires `max` of f32, `free_reference` requires `max`.
 
@@ -26,7 +29,8 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
     ```
   }];
   let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis,
-                       UnitAttr:$as_integers, UnitAttr:$free_reference);
+                       UnitAttr:$as_integers, UnitAttr:$free_reference,
+                       UnitAttr:$open, UnitAttr:$beside_next);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

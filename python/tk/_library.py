@@ -98,7 +98,7 @@ SIGNATURES = {
                                           PROGRESS, c_void_p, POINTER(c_size_t)]),
     "tk_module_freeze": (c_int32, [c_void_p]),
     "tk_module_compile_in_background": (c_int32, [c_void_p]),
-    "tk_module_use_exact_sizes": (c_int32, [c_void_p]),
+    "tk_module_use_few_keys": (c_int32, [c_void_p]),
     "tk_module_wait": (c_int32, [c_void_p]),
     "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),
                                  POINTER(c_size_t)]),

@@ -13,18 +13,18 @@ _REPORTS = ("explain", "inspect", "cost")  # what the library gives beside the s
 
 
 def compile(source, target=None, file_name="<string>", disable_passes=(), checked=False, schedule=None,
-            background=False, exact_sizes=False):
+            background=False, few_keys=False):
     """Compiles the text of a .tk file. `target` is "cpu", "gpu", "sm_90a", …; the GPU where there is
     one, else the CPU. Launches of `checked` kernels report indices from tensors that are outside,
     instead of reading 0, and wait for what comes before them on the stream. `disable_passes` names
     passes or groups to leave out. `schedule` is the text of schedule blocks that replace the
     program's. With `background` a call whose sizes have no code yet runs general code, and code for
     them is compiled by another thread meanwhile; kernels that are `@deterministic` take no part. With
-    `exact_sizes` each size has code of its own, where sizes of a dimension that grows would share it."""
-    return _compile(source.encode(), target, file_name, disable_passes, checked, schedule, background, exact_sizes)
+    `few_keys` sizes of a dimension that grows share code, and some programs are slower."""
+    return _compile(source.encode(), target, file_name, disable_passes, checked, schedule, background, few_keys)
 
 
-def _compile(text, target, file_name, disable_passes, checked, schedule, background, exact_sizes):
+def _compile(text, target, file_name, disable_passes, checked, schedule, background, few_keys):
     if isinstance(disable_passes, str):
         raise TypeError("disable_passes: expected a sequence of names, got a text")
     handle = ctypes.c_void_p()
@@ -34,19 +34,19 @@ def _compile(text, target, file_name, disable_passes, checked, schedule, backgro
     module = Module(handle)
     if background:
         check(LIB.tk_module_compile_in_background(handle))
-    if exact_sizes:
-        check(LIB.tk_module_use_exact_sizes(handle))
+    if few_keys:
+        check(LIB.tk_module_use_few_keys(handle))
     return module
 
 
-def compile_file(path, target=None, checked=False, disable_passes=(), schedule=None, background=False, exact_sizes=False):
+def compile_file(path, target=None, checked=False, disable_passes=(), schedule=None, background=False, few_keys=False):
     """Compiles a .tk file; the options are those of compile."""
     try:
         with open(path, "rb") as file:
             text = file.read()
     except OSError as error:
         raise Error("io", str(error)) from None
-    return _compile(text, target, path, disable_passes, checked, schedule, background, exact_sizes)
+    return _compile(text, target, path, disable_passes, checked, schedule, background, few_keys)
 
 
 def load_bundle(path):

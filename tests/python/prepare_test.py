@@ -142,7 +142,7 @@ class PrepareTest(unittest.TestCase):
                 norm.prepare(R=3, C=wrong)
 
     def test_calls_do_not_wait_in_the_background(self):
-        module = tk.compile(SOURCE, target="cpu", background=True)
+        module = tk.compile(SOURCE, target="cpu", background=True, few_keys=True)
         norm, failures = module["norm"], []
 
         def serve(rows):
@@ -170,9 +170,9 @@ class PrepareTest(unittest.TestCase):
             np.testing.assert_array_equal(total(x, 0.5), first)
 
     def test_a_growing_sequence_has_few_keys(self):
-        """Unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
+        """With few_keys, unprepared calls of 300 lengths compile at most four variants; TK_LOG counts them."""
         code = ("import numpy as np, tk\n"
-                f"decode = tk.compile({SOURCE!r}, target='cpu')['decode']\n"
+                f"decode = tk.compile({SOURCE!r}, target='cpu', few_keys=True)['decode']\n"
                 "for t in range(1, 301):\n"
                 "    k = np.ones((1, 2, t, 16), 'f4')\n"
                 "    decode(np.ones((1, 4, 16), 'f4'), k, k)\n")
@@ -182,8 +182,8 @@ class PrepareTest(unittest.TestCase):
         self.assertTrue(1 <= len(compiled) <= 4, compiled)
 
     def test_sizes_of_their_own(self):
-        """A listed size has its own variant, and so has each size with exact_sizes."""
-        shared, exact = tk.compile(SOURCE, target="cpu"), tk.compile(SOURCE, target="cpu", exact_sizes=True)
+        """A listed size has its own variant, and so has each size without few_keys."""
+        shared, exact = tk.compile(SOURCE, target="cpu", few_keys=True), tk.compile(SOURCE, target="cpu")
         self.assertEqual(shared["norm"].prepare(R=[2, 4, 16], C=64), 2)
         self.assertEqual(exact["norm"].prepare(R=[2, 4, 16], C=64), 2)
         for module in (shared, exact):
@@ -197,7 +197,7 @@ class PrepareTest(unittest.TestCase):
 
     def test_classes_of_sizes_on_emu(self):
         """Sizes on both sides of the bounds of classes, with the code of their class."""
-        module = tk.compile(SOURCE, target="emu")
+        module = tk.compile(SOURCE, target="emu", few_keys=True)
         decode, norm = module["decode"], module["norm"]
         try:
             module["total"](self.random(1, 1), 1.0)

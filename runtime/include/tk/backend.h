@@ -33,9 +33,9 @@ struct CompileOptions {
   /// A call whose variant is not compiled yet runs a general one, and has its own compiled by
   /// another thread meanwhile; see Module::wait. Kernels that are `@deterministic` take no part.
   bool background = false;
-  /// Each size has the key of its own. Else sizes of a dimension that may grow share the keys of
-  /// classes, at most four up to 300. See docs/how-to/warm-up.md.
-  bool exact_sizes = false;
+  /// Sizes of a dimension that may grow share the keys of classes, at most four up to 300. Some
+  /// programs are slower so. See docs/how-to/warm-up.md.
+  bool few_keys = false;
 };
 
 namespace detail {
@@ -131,8 +131,8 @@ public:
     (void)kernel, (void)axes, (void)dims, (void)network;
     return Error(ErrorCode::unsupported, "a mesh needs a compiler, and this module has none");
   }
-  /// As CompileOptions::exact_sizes, for keys from now on.
-  virtual void use_exact_sizes() {}
+  /// As CompileOptions::few_keys, for keys from now on.
+  virtual void use_few_keys() {}
   /// Whether the kernel's results are to have the same bits whichever launches went before.
   virtual bool is_deterministic(size_t kernel) const {
     (void)kernel;

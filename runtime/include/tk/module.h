@@ -168,9 +168,8 @@ public:
 
   /// Calls from now on do as with CompileOptions::background.
   void compile_in_background() const;
-  /// Calls from now on do as with CompileOptions::exact_sizes. Call it before the first
-  /// launch.
-  void use_exact_sizes() const;
+  /// Calls from now on do as with CompileOptions::few_keys. Call it before the first launch.
+  void use_few_keys() const;
   /// Returns once nothing is compiled in the background. Calls then run their own variants.
   void wait() const;
 

@@ -111,9 +111,9 @@ TK_API tk_status tk_module_freeze(tk_module *module);
 /* From now on a launch whose variant is not compiled yet runs a general one, and has its own
  * compiled by another thread meanwhile. Kernels that are @deterministic take no part. */
 TK_API tk_status tk_module_compile_in_background(tk_module *module);
-/* Each size has code of its own from now on, where sizes of a dimension that may grow would share
- * the code of a class. Call it before the first launch. */
-TK_API tk_status tk_module_use_exact_sizes(tk_module *module);
+/* Sizes of a dimension that may grow share the code of a class from now on: at most four up to 300.
+ * Call it before the first launch. */
+TK_API tk_status tk_module_use_few_keys(tk_module *module);
 /* Returns once nothing is compiled in the background. */
 TK_API tk_status tk_module_wait(tk_module *module);
 
