@@ -13,18 +13,21 @@
 // 3. The computation starts from a `tkgpu.hold` of the loaded tile. Without it, the compiler of the
 //    emitted text would find that it has the value already, and keep it.
 // 4. A tile in thread-private staging is read again instead, also of f32, and takes no registers in
-//    between. Exponentials of it stay in registers.
+//    between. Exponentials of it stay in registers, and so does a tile whose staging is filled anew
+//    before the last section.
 //
 // Before: %x = load; %f = extf %x; %s = reduce %f; %d = subf %f, %s
 // After:  %x = load; %f = extf %x; %s = reduce %f; %h = hold %x; %g = extf %h; %d = subf %g, %s
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/numerics/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -49,6 +52,7 @@ public:
   unsigned run();
 
 private:
+  bool isRefilled(PrivateLoadOp load);
   bool isSource(Value value);
   bool isRecomputable(Value value);
   bool isKept(Value value);
@@ -70,9 +74,30 @@ static unsigned elementBits(Value tile) {
   return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
 }
 
+/// Is the staging that a tile was read from written anew before the last phase begins?
+bool Phases::isRefilled(PrivateLoadOp load) {
+  auto isOther = [&](Value stage) { // than the one that was read
+    std::optional<int64_t> a = getConstantIntValue(stage), b = getConstantIntValue(load.getStage());
+    return a && b && *a != *b;
+  };
+  for (Operation *op = load->getNextNode(); op && op != starts.back(); op = op->getNextNode()) {
+    WalkResult walked = op->walk([&](Operation *inner) {
+      auto copy = dyn_cast<CopyPrivateOp>(inner);
+      auto store = dyn_cast<PrivateStoreOp>(inner);
+      const bool writes =
+          (copy && copy.getTarget() == load.getSource() && !isOther(copy.getStage())) ||
+          (store && store.getTarget() == load.getSource() && !isOther(store.getStage()));
+      return writes ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
 bool Phases::isSource(Value value) {
-  if (isa_and_nonnull<PrivateLoadOp>(value.getDefiningOp()))
-    return true;
+  if (auto load = dyn_cast_or_null<PrivateLoadOp>(value.getDefiningOp()))
+    return !isRefilled(load);
   unsigned bits = elementBits(value);
   LayoutAttr layout = getLayout(value.getType());
   return (bits == 8 || bits == 16) && layout && layout.getNumRegisters() * bits % 32 == 0 &&
