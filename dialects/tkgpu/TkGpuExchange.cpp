@@ -29,7 +29,8 @@ static bool isInStep(Operation *op, FuncOp function) {
 }
 
 JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
-  if (!bits.warps || op->hasAttr(openAttrName) || op->hasAttr(besideNextAttrName))
+  auto reduce = dyn_cast<gpu::ReduceOp>(op);
+  if (!bits.warps || (reduce && (reduce.getOpen() || reduce.getBesideNext())))
     return JoinKind::InWarps;
   if (function.isSpread() && bits.lanes == kAllLaneBits &&
       bits.warps == function.getNumWarps() - 1 && isInStep(op, function))
@@ -46,8 +47,7 @@ bool tk::gpu::hasOwnExchange(Operation *op, JoinKind kind) {
 
 AxisBits tk::gpu::joinedBits(gpu::ReduceOp reduce) {
   AxisBits bits = axisBits(getLayout(reduce.getSource().getType()), reduce.getAxis());
-  if (auto before = reduce.getSource().getDefiningOp<gpu::ReduceOp>();
-      before && before->hasAttr(openAttrName)) {
+  if (auto before = reduce.getSource().getDefiningOp<gpu::ReduceOp>(); before && before.getOpen()) {
     const AxisBits left = axisBits(getLayout(before.getSource().getType()), before.getAxis());
     bits.lanes |= left.lanes;
     bits.warps |= left.warps;
@@ -64,10 +64,8 @@ void tk::gpu::joinAxes(FuncOp function) {
         first.getKind() != last.getKind() || first->getBlock() != last->getBlock() ||
         !getLayout(first.getSource().getType()))
       return;
-    auto open = UnitAttr::get(function.getContext());
-    first->setAttr(openAttrName, open);
-    if (joinKindOf(last, function, joinedBits(last)) != JoinKind::Blocks)
-      first->removeAttr(openAttrName);
+    first.setOpen(true);
+    first.setOpen(joinKindOf(last, function, joinedBits(last)) == JoinKind::Blocks);
   });
 }
 
@@ -89,7 +87,7 @@ static gpu::ReduceOp nextReduction(gpu::ReduceOp reduce) {
 gpu::ReduceOp tk::gpu::reductionBeside(gpu::ReduceOp reduce) {
   for (Operation *op = reduce->getPrevNode(); op; op = op->getPrevNode())
     if (auto before = dyn_cast<gpu::ReduceOp>(op))
-      return before->hasAttr(besideNextAttrName) ? before : gpu::ReduceOp();
+      return before.getBesideNext() ? before : gpu::ReduceOp();
   return {};
 }
 
@@ -120,7 +118,7 @@ static bool moveBehind(gpu::ReduceOp first, gpu::ReduceOp next) {
 void tk::gpu::joinNeighbours(FuncOp function) {
   auto isExchanged = [&](gpu::ReduceOp reduce) {
     if (!getLayout(reduce.getSource().getType()) || isa<RankedTensorType>(reduce.getType()) ||
-        !reduce.getType().isF32() || reduce->hasAttr(openAttrName) || reduce.getAsIntegers() ||
+        !reduce.getType().isF32() || reduce.getOpen() || reduce.getAsIntegers() ||
         reduce->getParentOfType<WarpRolesOp>())
       return JoinKind::InWarps;
     return joinKindOf(reduce, function, joinedBits(reduce));
@@ -133,7 +131,7 @@ void tk::gpu::joinNeighbours(FuncOp function) {
     if (next && isExchanged(next) == kind && next.getKind() == first.getKind() &&
         getLayout(next.getSource().getType()) == getLayout(first.getSource().getType()) &&
         next.getAxis() == first.getAxis() && moveBehind(first, next))
-      first->setAttr(besideNextAttrName, UnitAttr::get(function.getContext()));
+      first.setBesideNext(true);
   });
 }
 

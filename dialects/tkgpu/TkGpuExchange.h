@@ -29,12 +29,6 @@ JoinKind joinKindOf(mlir::Operation *op, FuncOp function, AxisBits bits);
 /// each iteration of a loop over products of warpgroups.
 bool hasOwnExchange(mlir::Operation *op, JoinKind kind);
 
-/// The unit attribute of a tkgpu.reduce that leaves each thread its own value. Its only reader
-/// reduces these values to a number, with one barrier (see joinAxes).
-inline constexpr llvm::StringRef openAttrName = "open";
-/// The unit attribute of a tkgpu.reduce whose value warps exchange together with that of the next
-/// tkgpu.reduce of its block (see joinNeighbours).
-inline constexpr llvm::StringRef besideNextAttrName = "beside_next";
 /// On a tkgpu.scan of suffixes: each element is joined with those behind it.
 inline constexpr llvm::StringRef backwardAttrName = "backward";
 

@@ -19,7 +19,8 @@ struct Note {
   Verdict verdict;
   mlir::StringRef text; // one sentence, no full stop
   mlir::LocationAttr where;
-  mlir::StringRef stored; // the result of which the text says that it is stored; or empty
+  mlir::StringRef
+      stored; // the result of which the text says that it is stored or inlined; or empty
 };
 
 /// Records a note on the kernel around `at`, once however often it is said.

@@ -61,14 +61,6 @@ static int64_t bytesOf(Value tile) {
   return type.getNumElements() * llvm::divideCeil(bits, 8);
 }
 
-/// 32-bit registers of a thread for what is loaded.
-static int64_t registersFor(gpu::LoadOp load) {
-  LayoutAttr layout = getLayout(load.getResult().getType());
-  Type element = getElementTypeOrSelf(load.getResult().getType());
-  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
-}
-
 /// Has a thread registers for a policy beside `rows`? More tiles that come behind a reduction than
 /// are held across it are loaded ahead of it as far as registers go; so are rows in several parts.
 static bool hasRegistersLeft(FuncOp function, ArrayRef<gpu::LoadOp> rows) {
@@ -76,14 +68,14 @@ static bool hasRegistersLeft(FuncOp function, ArrayRef<gpu::LoadOp> rows) {
   bool isBehind = false;
   llvm::SmallDenseSet<Value> buffers;
   for (gpu::LoadOp load : rows) {
-    held += registersFor(load);
+    held += registersOfTile(load.getType());
     if (!buffers.insert(load.getBuffer()).second)
       return false;
   }
   for (Operation &op : *function.getBlock()) {
     isBehind |= isReduction(&op);
     if (auto load = dyn_cast<gpu::LoadOp>(op); load && isBehind && isTile(load.getResult()))
-      behind += registersFor(load);
+      behind += registersOfTile(load.getType());
   }
   const int64_t threads = function.getBlockWarps() * 32;
   const int64_t limit = registersOfProcessor / (threads * function.getMinBlocks().value_or(1));

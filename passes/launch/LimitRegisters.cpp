@@ -75,14 +75,6 @@ using namespace tk::gpu;
 
 using namespace limits::limit_registers;
 
-/// 32-bit registers of a thread for the elements of a tile.
-static int64_t registersFor(Value tile) {
-  LayoutAttr layout = getLayout(tile.getType());
-  Type element = getElementTypeOrSelf(tile.getType());
-  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
-}
-
 /// Registers for the tiles from before a loop that it uses.
 static int64_t registersOutside(scf::ForOp loop) {
   llvm::DenseSet<Value> outside;
@@ -94,7 +86,7 @@ static int64_t registersOutside(scf::ForOp loop) {
   });
   int64_t sum = 0;
   for (Value value : outside)
-    sum += registersFor(value);
+    sum += registersOfTile(value.getType());
   return sum;
 }
 
@@ -111,12 +103,12 @@ static int64_t registersAcross(Operation *reduction) {
         return here && reduction->isBeforeInBlock(here);
       };
       if (isTile(value) && !isCheapTile(value) && llvm::any_of(value.getUsers(), isLater))
-        sum += registersFor(value);
+        sum += registersOfTile(value.getType());
     }
   }
   for (BlockArgument argument : reduction->getBlock()->getArguments())
     if (isTile(argument))
-      sum += registersFor(argument);
+      sum += registersOfTile(argument.getType());
   if (auto loop = dyn_cast<scf::ForOp>(reduction->getParentOp()))
     sum += registersOutside(loop);
   return sum;
@@ -128,7 +120,7 @@ static int64_t registersWithin(Operation *reduction) {
   auto places = dyn_cast<ArgReduceOp>(reduction);
   if (!places || !isTile(places.getSource()))
     return 0;
-  return std::max<int64_t>(registersFor(places.getSource()) - workingRegisters / 2, 0);
+  return std::max<int64_t>(registersOfTile(places.getSource().getType()) - workingRegisters / 2, 0);
 }
 
 static bool isReductionOrScan(Operation &op) { return isReduction(&op) || isa<gpu::ScanOp>(op); }
@@ -139,14 +131,14 @@ static int64_t registersCarried(scf::ForOp loop) {
   int64_t carried = 0, loaded = 0;
   for (Value value : loop.getRegionIterArgs())
     if (isTile(value))
-      carried += registersFor(value);
+      carried += registersOfTile(value.getType());
   for (auto load : loop.getOps<gpu::LoadOp>())
     if (isTile(load.getResult()))
-      loaded += registersFor(load.getResult());
+      loaded += registersOfTile(load.getType());
   // What has come early is all there at once.
   int64_t read = 0;
   for (auto load : loop.getOps<PrivateLoadOp>())
-    read += registersFor(load.getResult());
+    read += registersOfTile(load.getType());
   if (carried > 0 && read > 0 && llvm::none_of(*loop.getBody(), isReductionOrScan))
     return carried + loaded + read + registersOutside(loop);
   return carried > 0 ? std::max<int64_t>(carried + loaded - workingRegisters / 2, 0) : 0;
@@ -174,8 +166,8 @@ static int64_t registersInLoop(scf::ForOp loop) {
         Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
         last = !last || last->isBeforeInBlock(here) ? here : last;
       }
-      begun += registersFor(value);
-      ending[last] += registersFor(value);
+      begun += registersOfTile(value.getType());
+      ending[last] += registersOfTile(value.getType());
     }
     // The result of an elementwise operation takes the place of an operand.
     const bool isInPlace = op.hasTrait<OpTrait::Elementwise>();
@@ -185,7 +177,7 @@ static int64_t registersInLoop(scf::ForOp loop) {
   }
   for (Value value : loop.getRegionIterArgs())
     if (isTile(value))
-      most += registersFor(value);
+      most += registersOfTile(value.getType());
   return most + registersOutside(loop);
 }
 
@@ -194,7 +186,7 @@ static int64_t registersBehind(Operation *reduction) {
   int64_t sum = 0;
   for (Operation &op : llvm::make_range(reduction->getIterator(), reduction->getBlock()->end()))
     if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
-      sum += registersFor(load.getResult());
+      sum += registersOfTile(load.getType());
   return sum;
 }
 
@@ -227,7 +219,7 @@ static std::optional<HeldInStep> heldInStep(scf::ForOp loop) {
     if (isTile(value)) {
       Type element = getElementTypeOrSelf(value.getType());
       hasWeights |= element.isBF16() || element.isF16();
-      held.registers += registersFor(value);
+      held.registers += registersOfTile(value.getType());
     }
   loop.walk([&](Operation *op) {
     if (op->getNumResults() == 0 || !isTile(op->getResult(0)))
@@ -240,7 +232,7 @@ static std::optional<HeldInStep> heldInStep(scf::ForOp loop) {
                      isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op) &&
                      !(product && isRescaledSum(product));
     if (auto dot = dyn_cast<WarpgroupDotOp>(op); dot && !isa<BlockArgument>(dot.getAcc()))
-      held.registers += registersFor(dot.getResult());
+      held.registers += registersOfTile(dot.getType());
   });
   const bool isKnown = hasWeights && !hasOthers && !(held.hasMasks && hasArithmetic);
   return isKnown ? std::optional(held) : std::nullopt;

@@ -12,9 +12,9 @@
 // 4. If the functions have different numbers of warps, blocks have the larger one. The warps that
 //    a function lacks repeat its loads, and store nothing.
 //
-// The pass declines if the second launch reads a result of the first one, if one launch replaces an
-// `inout` parameter and the other one reads an `inout` parameter, and if a function uses TMA,
-// clusters, counters or the size of its grid.
+// The pass declines if the second launch reads a result of the first one. It declines if one launch
+// replaces an `inout` parameter and the other one reads an `inout` parameter. It declines if a
+// function uses TMA, clusters, counters or the size of its grid.
 //
 // Before: %a = launch @f grid(%m)   @f: %i = program_id; ...
 //         %b = launch @g grid(%n)   @g: %i = program_id; ...
@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/limits/Launches.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
@@ -50,9 +51,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Warps that a multiprocessor holds, and waves of them: a longer launch has little to gain, and
-/// would run with the registers of the other function.
-static constexpr int64_t warpsOfProcessor = 64, mostWaves = 2;
+using namespace limits::share_grids;
 
 namespace {
 

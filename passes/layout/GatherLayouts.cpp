@@ -13,13 +13,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/layout/LayoutChoice.h"
+#include "passes/machine/limits/Layouts.h"
 
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Indices of a gather that a thread loads at most, so that it has all that it needs.
-static constexpr int64_t mostLoadedAgain = 8;
+using namespace limits::gather_layouts;
 
 /// Calls `visit` for each load that is at an index or under a mask of the class, with the axes of
 /// the loaded tile that these are along.

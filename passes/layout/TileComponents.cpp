@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tk;
@@ -54,6 +55,14 @@ bool tk::isCheapTile(Value value) {
     return false;
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
   return element.isIntOrIndex() && llvm::all_of(op->getOperands(), isCheapOperand);
+}
+
+int64_t tk::registersOfTile(Type tile) {
+  constexpr int64_t bitsOfIndex = 64, bitsOfRegister = 32;
+  gpu::LayoutAttr layout = gpu::getLayout(tile);
+  Type element = getElementTypeOrSelf(tile);
+  const int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : bitsOfIndex;
+  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, bitsOfRegister) : 0;
 }
 
 bool tk::readsPrivate(Value value) {

@@ -28,6 +28,9 @@ bool hasProducts(gpu::FuncOp function);
 /// Is a tile computed from private memory, so that registers which it would fill are free?
 bool readsPrivate(mlir::Value value);
 
+/// Registers of 32 bits that a thread has for the elements of a tile; 0 without a layout.
+int64_t registersOfTile(mlir::Type tile);
+
 inline bool isTile(mlir::Value value) { return mlir::isa<mlir::RankedTensorType>(value.getType()); }
 
 /// The tiles of a function, without the cheap ones, in classes that elementwise operations and

@@ -174,7 +174,7 @@ bool BlockWalk::visitReduction(Operation *op, double times) {
       gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(reduce.getAxis()));
       steps = llvm::popcount(bits.lanes);
       crossesWarps = bits.warps != 0;
-      if (reduce->hasAttr(gpu::besideNextAttrName))
+      if (reduce.getBesideNext())
         return true; // the next reduction's exchange brings its value, too
     }
   Type result = op->getResult(0).getType();

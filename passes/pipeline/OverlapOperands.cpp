@@ -32,6 +32,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Declines.h"
+#include "passes/layout/TileComponents.h"
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -154,13 +155,6 @@ static bool runsAlongSum(Value vector) {
   });
 }
 
-/// The registers of 32 bits that a thread has for a tile.
-static int64_t registersOf(RankedTensorType tile) {
-  LayoutAttr layout = getLayout(tile);
-  return layout ? int64_t(layout.getNumRegisters()) * tile.getElementTypeBitWidth() / registerBits
-                : std::numeric_limits<int64_t>::max();
-}
-
 /// Adds loads of vectors from global memory that another iteration has others of.
 void OperandOverlap::collectVectors(const Operations &computed) {
   int64_t registers = mostOfVectors;
@@ -168,12 +162,12 @@ void OperandOverlap::collectVectors(const Operations &computed) {
     auto load = dyn_cast<gpu::LoadOp>(op);
     auto tile = load ? dyn_cast<RankedTensorType>(load.getType()) : RankedTensorType();
     if (!tile || tile.getRank() != 1 || tile.getElementTypeBitWidth() < registerBits ||
-        registersOf(tile) > registers || !runsAlongSum(load.getResult()))
+        !getLayout(tile) || registersOfTile(tile) > registers || !runsAlongSum(load.getResult()))
       continue;
     Operations own;
     if (!collect(load->getOperands(), own) || llvm::any_of(own, llvm::IsaPred<gpu::LoadOp>))
       continue;
-    registers -= registersOf(tile);
+    registers -= registersOfTile(tile);
     places.insert_range(own);
     loads.insert(load);
     moved.insert(load);

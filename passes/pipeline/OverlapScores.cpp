@@ -34,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Declines.h"
+#include "passes/layout/TileComponents.h"
 #include "passes/machine/limits/Loops.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -103,12 +104,6 @@ private:
 };
 
 } // namespace
-
-static int64_t registersFor(Value tile) {
-  LayoutAttr layout = getLayout(tile.getType());
-  int64_t bits = getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth();
-  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
-}
 
 static WarpgroupWaitOp findWait(WarpgroupDotOp dot, int64_t pending) {
   auto wait = dot->hasOneUse() ? dyn_cast<WarpgroupWaitOp>(*dot->user_begin()) : WarpgroupWaitOp();
@@ -194,12 +189,12 @@ bool ScoreOverlap::isLongerThanProducts() {
   int64_t keys = scores.getDimSize(1), columns = sum.getDimSize(1);
   int64_t inner = cast<SharedType>(first.getA().getType()).getShape()[1];
   return keys * (inner + columns) <=
-         termsOfCycle * cyclesOfExponential * registersFor(first.getResult());
+         termsOfCycle * cyclesOfExponential * registersOfTile(first.getType());
 }
 
 bool ScoreOverlap::fits() {
-  int64_t sum = 2 * registersFor(first.getResult()) + registersFor(second.getResult()) +
-                registersFor(second.getA());
+  int64_t sum = 2 * registersOfTile(first.getType()) + registersOfTile(second.getType()) +
+                registersOfTile(second.getA().getType());
   return sum + kOtherRegisters <= registers;
 }
 

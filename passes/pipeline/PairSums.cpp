@@ -26,6 +26,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/Loops.h"
 #include "passes/pipeline/ProductWaits.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -48,10 +50,7 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Registers of a thread beside its tiles: addresses, positions and scales.
-static constexpr int64_t otherRegisters = 32;
-/// Stages of the circular buffer: two that are read, and one that is loaded.
-static constexpr int64_t leastStages = 3;
+using namespace limits::pair_sums;
 
 namespace {
 
@@ -94,14 +93,6 @@ struct PairSums : tk::impl::PairSumsBase<PairSums> {
 
 } // namespace
 
-static int64_t registersFor(Value tile) {
-  if (!isa<RankedTensorType>(tile.getType()))
-    return 1;
-  LayoutAttr layout = getLayout(tile.getType());
-  int64_t bits = getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth();
-  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
-}
-
 /// Does `value` not wait for the contraction of its iteration, nor for one before?
 bool SumPair::isKnownEarly(Value value, llvm::SmallPtrSetImpl<Operation *> &visited) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -120,9 +111,9 @@ bool SumPair::isKnownEarly(Value value, llvm::SmallPtrSetImpl<Operation *> &visi
 }
 
 bool SumPair::fitsRegisters() {
-  int64_t sum = 2 * registersFor(dot.getResult()) + otherRegisters;
+  int64_t sum = 2 * registersOfTile(dot.getType()) + otherRegisters;
   for (Value carried : loop.getRegionIterArgs())
-    sum += registersFor(carried);
+    sum += isTile(carried) ? registersOfTile(carried.getType()) : 1;
   return sum <= registers;
 }
 

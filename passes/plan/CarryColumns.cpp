@@ -56,7 +56,6 @@ static bool isWorthIt(StatementShape &shape, const ColumnParts &found, const Car
       std::min<int64_t>(tiles.mostBlocks, llvm::divideCeil(rows, tiles.schedule.getTile().front()));
   ComputeOp parts = found.parts;
   const bool areColumns = parts.getNumIndices() > 1;
-  constexpr int64_t partialBits = 2 * 32;
   return !areColumns ||
          double(rows * found.savedBits) >= leastGain * double(partialBits * count * blocks);
 }

@@ -32,9 +32,6 @@ namespace {
 
 using namespace limits::plan_hopper;
 
-/// Sums of a tile of few columns: 128 x 64.
-constexpr int64_t sumsOfFewColumns = 128 * 64;
-
 } // namespace
 
 /// What `factor` is computed from that is over `k`, not over groups of it; null if it is not

@@ -20,19 +20,13 @@
 #include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// A block's warps, and its rows at most.
-static constexpr int64_t warpsOfRows = 4, mostRows = 32;
-/// Elements of its terms that a thread has at a time, and how many terms those are at most.
-static constexpr int64_t elementsOfThread = 32, mostTerms = 8;
-/// Terms of reductions without columns: at least, and at most.
-static constexpr int64_t leastAlone = 8, mostAlone = 32;
-/// Blocks that each multiprocessor should have.
-static constexpr int64_t blocksOfProcessor = 4;
+using namespace limits::plan_offset_rows;
 
 namespace {
 /// The rows and columns of a compute op whose terms lie between offsets.
@@ -81,9 +75,9 @@ bool Planner::planOffsetRows() {
   if (!found)
     return false;
   const int64_t width = std::max<int64_t>(vectorBits / shape.narrowestBits, 1);
-  const int64_t columns = fit(found->column, 32 * width);
+  const int64_t columns = fit(found->column, lanesOfWarp * width);
   const int64_t lanes = std::max<int64_t>(columns / width, 1);
-  int64_t rows = fit(found->row, std::min(warpsOfRows * 32 / lanes, mostRows)), blocks = 1;
+  int64_t rows = fit(found->row, std::min(warpsOfRows * lanesOfWarp / lanes, mostRows)), blocks = 1;
   for (Value index : shape.compute.getBlock()->getArguments()) {
     const int64_t tile = index == found->column ? columns : index == found->row ? rows : 1;
     blocks *= llvm::divideCeil(std::max<int64_t>(shape.upperOf(index).value_or(1 << 16), 1), tile);
@@ -94,14 +88,15 @@ bool Planner::planOffsetRows() {
   const int64_t typical = llvm::PowerOf2Ceil(std::max<int64_t>(int64_t(found->terms), 1));
   set(found->row, rows);
   set(found->column, columns);
-  warps = std::clamp<int64_t>(rows * lanes / 32, 1, warpsOfRows);
+  warps = std::clamp<int64_t>(rows * lanes / lanesOfWarp, 1, warpsOfRows);
   for (Operation *op : shape.reductions) {
     const bool hasColumns = shape.dependsOn[op].contains(found->column);
-    const int64_t terms = hasColumns ? std::min(elementsOfThread / width, mostTerms)
-                                     : std::clamp(warps * 32 / rows, leastAlone, mostAlone);
+    const int64_t terms = hasColumns
+                              ? std::min(elementsOfThread / width, mostTerms)
+                              : std::clamp(warps * lanesOfWarp / rows, leastAlone, mostAlone);
     set(cast<ReduceOp>(op).getIndex(0), std::min(terms, hasColumns ? typical : terms));
   }
   perThread = std::max<int64_t>(
-      rows * columns * std::min(elementsOfThread / width, mostTerms) / (warps * 32), 1);
+      rows * columns * std::min(elementsOfThread / width, mostTerms) / (warps * lanesOfWarp), 1);
   return true;
 }

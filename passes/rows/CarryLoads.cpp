@@ -45,14 +45,12 @@ static SmallVector<Value> loadFor(ArrayRef<gpu::LoadOp> loads, const LoopSlice &
   });
 }
 
-/// The registers for a thread's elements of what `load` brings.
+/// The registers for a thread's elements of what `load` brings; too many without a layout.
 static int64_t registersOf(gpu::LoadOp load) {
   if (!isTile(load.getResult()))
     return 1;
-  gpu::LayoutAttr layout = gpu::getLayout(load.getType());
-  const int64_t bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
-  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32)
-                : std::numeric_limits<int64_t>::max();
+  const int64_t registers = registersOfTile(load.getType());
+  return registers > 0 ? registers : std::numeric_limits<int64_t>::max();
 }
 
 scf::ForOp tk::carryScalarLoads(scf::ForOp loop) { return carryLoads(loop, 0); }

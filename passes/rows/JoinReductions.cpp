@@ -34,6 +34,7 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/Machine.h"
 #include "passes/machine/limits/Rows.h"
 #include "passes/numerics/ApproximateExps.h"
 
@@ -91,6 +92,13 @@ static gpu::ReduceOp reductionBefore(Operation *op, Value row, ReduceKind kind) 
   return {};
 }
 
+/// The number of elements of `row`, which the block of `op` has, as f32.
+static Value lengthOf(OpBuilder &builder, Value row, Operation *op) {
+  const int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * lanesOfWarp *
+                         op->getParentOfType<FuncOp>().getNumWarps();
+  return arith::ConstantOp::create(builder, op->getLoc(), builder.getF32FloatAttr(double(length)));
+}
+
 /// `squares` is the sum of the squares of differences of a row from a scalar; returns the sum that
 /// it is joined to, which is no more.
 static Operation *joinMoments(gpu::ReduceOp squares) {
@@ -105,10 +113,8 @@ static Operation *joinMoments(gpu::ReduceOp squares) {
     return nullptr;
   OpBuilder builder(sum);
   Location loc = squares.getLoc();
-  int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * 32 *
-                   squares->getParentOfType<FuncOp>().getNumWarps();
   auto moments = MomentsOp::create(builder, loc, row);
-  Value count = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(double(length)));
+  Value count = lengthOf(builder, row, squares);
   sum.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, loc, moments.getMean(), count));
   Operation *joined = sum;
   sum.erase();
@@ -139,9 +145,7 @@ static bool joinDifferences(gpu::ReduceOp differences) {
       continue;
     OpBuilder builder(differences);
     const Location loc = differences.getLoc();
-    const int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * 32 *
-                           differences->getParentOfType<FuncOp>().getNumWarps();
-    Value count = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(double(length)));
+    Value count = lengthOf(builder, row, differences);
     Value shift = arith::SubFOp::create(builder, loc, moments.getMean(), about);
     differences.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, loc, shift, count));
     differences.erase();

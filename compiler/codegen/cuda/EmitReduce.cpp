@@ -207,7 +207,7 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   }
   const std::string array = takeReduced(*matched, terms, registersOf(source), type);
   const unsigned count = matched->registers;
-  if (reduce->hasAttr(gpu::besideNextAttrName)) {
+  if (reduce.getBesideNext()) {
     names[result] = array; // until the next reduction
     return success();
   }
@@ -219,7 +219,7 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
     declare(result, both + "[1]");
     return success();
   }
-  if (!reduce->hasAttr(gpu::openAttrName))
+  if (!reduce.getOpen())
     combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
   if (isTile(result))
     names[result] = array;

@@ -50,4 +50,12 @@ inline constexpr double leastBesideLoads = 8;
 
 } // namespace tk::limits::limit_registers
 
+namespace tk::limits::share_grids {
+
+/// Warps that a multiprocessor holds, and waves of them: a longer launch has little to gain, and
+/// would run with the registers of the other function.
+inline constexpr int64_t warpsOfProcessor = 64, mostWaves = 2;
+
+} // namespace tk::limits::share_grids
+
 #endif // TK_PASSES_MACHINE_LIMITS_LAUNCHES_H

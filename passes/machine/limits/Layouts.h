@@ -87,4 +87,11 @@ inline constexpr int64_t alignment = 16;
 
 } // namespace tk::limits::block_ranges
 
+namespace tk::limits::gather_layouts {
+
+/// Indices of a gather that a thread loads at most, so that it has all that it needs.
+inline constexpr int64_t mostLoadedAgain = 8;
+
+} // namespace tk::limits::gather_layouts
+
 #endif // TK_PASSES_MACHINE_LIMITS_LAYOUTS_H

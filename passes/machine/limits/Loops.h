@@ -116,4 +116,13 @@ inline constexpr int64_t kMostColumns = 256;
 
 } // namespace tk::limits::weight_sums
 
+namespace tk::limits::pair_sums {
+
+/// Registers of a thread beside its tiles: addresses, positions and scales.
+inline constexpr int64_t otherRegisters = 32;
+/// Stages of the circular buffer: two that are read, and one that is loaded.
+inline constexpr int64_t leastStages = 3;
+
+} // namespace tk::limits::pair_sums
+
 #endif // TK_PASSES_MACHINE_LIMITS_LOOPS_H

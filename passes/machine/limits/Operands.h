@@ -133,6 +133,9 @@ namespace tk::limits::store_invariants {
 inline constexpr double leastShare = 4;
 /// Results of one statement, whose tiles share a thread's registers.
 inline constexpr size_t mostResults = 4;
+/// Long functions that take as long as one power: a logarithm of twice the precision, and an
+/// exponential.
+inline constexpr double longFunctionsOfPower = 2.5;
 
 } // namespace tk::limits::store_invariants
 
@@ -189,5 +192,16 @@ inline constexpr double mostTerms = 2048;
 inline constexpr double mostTermsAcross = 64;
 
 } // namespace tk::limits::shift_ranges
+
+namespace tk::limits::operand_invariants {
+
+/// Elements of a row of an operand's tile that one thread computes one such value for.
+inline constexpr double elementsOfThread = 4;
+/// Instructions of a value that is worth a compute op of its own: a load takes one or two.
+inline constexpr double leastInstructions = 8;
+/// Rows of a tile of a product, at least: a stored value is read once for all of them.
+inline constexpr double rowsOfTileAtLeast = 64;
+
+} // namespace tk::limits::operand_invariants
 
 #endif // TK_PASSES_MACHINE_LIMITS_OPERANDS_H

@@ -59,6 +59,8 @@ inline constexpr int64_t leastOfConverted = 64;
 inline constexpr int64_t blocksOfFullRings = 3;
 /// Rows of a tile that is read once that are gathered together at least.
 inline constexpr int64_t rowsOfFixedBox = 4;
+/// Sums of a tile of few columns: 128 x 64.
+inline constexpr int64_t sumsOfFewColumns = 128 * 64;
 
 } // namespace tk::limits::plan_hopper
 

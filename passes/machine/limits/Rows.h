@@ -42,6 +42,8 @@ namespace tk::limits::carry_columns {
 inline constexpr double leastGain = 0.75;
 /// Partial results of a sector: f32.
 inline constexpr int64_t columnsOfSector = 8;
+/// Bits of a partial result that are written and read: f32.
+inline constexpr int64_t partialBits = 2 * 32;
 
 } // namespace tk::limits::carry_columns
 
@@ -188,5 +190,18 @@ inline constexpr int64_t mostCostly = 2048;
 inline constexpr int64_t mostCostlyTogether = 1024;
 
 } // namespace tk::limits::unroll_loops
+
+namespace tk::limits::plan_offset_rows {
+
+/// A block's warps, and its rows at most.
+inline constexpr int64_t warpsOfRows = 4, mostRows = 32;
+/// Elements of its terms that a thread has at a time, and how many terms those are at most.
+inline constexpr int64_t elementsOfThread = 32, mostTerms = 8;
+/// Terms of reductions without columns: at least, and at most.
+inline constexpr int64_t leastAlone = 8, mostAlone = 32;
+/// Blocks that each multiprocessor should have.
+inline constexpr int64_t blocksOfProcessor = 4;
+
+} // namespace tk::limits::plan_offset_rows
 
 #endif // TK_PASSES_MACHINE_LIMITS_ROWS_H

@@ -6,9 +6,9 @@
 // index, such as the decay of a key. Each thread that holds elements of the operand's tile computes
 // that value for its columns again.
 //
-// Values over the sum's index and fewer indices than the operand are matched in compute ops
-//    whose reductions are plain matrix products. The instructions of such a value count, also those
-//    of short functions.
+// Values over the sum's index and fewer indices than the operand are matched in compute ops whose
+// reductions are plain matrix products. The instructions of such a value count, also those of short
+// functions.
 //
 //   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (exp(a[h, j]) * b[j, n])}}
 //     =>
@@ -16,6 +16,7 @@
 //   %s = tk.compute ["h", "p", "n"] {tk.reduce [sum] ["j"] {x[j, h, p] * (c[h, j] * b[j, n])}}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/operands/InvariantStores.h"
 
 #include "passes/analysis/ComputedFactor.h"
@@ -28,12 +29,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Elements of a row of an operand's tile that one thread computes one such value for.
-static constexpr double elementsOfThread = 4;
-/// Instructions of a value that is worth a compute op of its own: a load takes one or two.
-static constexpr double leastInstructions = 8;
-/// Rows of a tile of a product, at least: a stored value is read once for all of them.
-static constexpr double rowsOfTileAtLeast = 64;
+using namespace limits::operand_invariants;
 
 /// Finds values in the operands of `product` that lack an index of the operand: something over more
 /// indices is computed from them inside the operand.

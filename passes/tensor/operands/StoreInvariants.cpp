@@ -49,10 +49,6 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
 using namespace limits::store_invariants;
 
-/// Long functions that take as long as one power: a logarithm of twice the precision, and an
-/// exponential.
-static constexpr double longFunctionsOfPower = 2.5;
-
 /// How many functions that take a thread tens of instructions are in `op`?
 static double functionsOf(Operation *op) {
   return isa<math::PowFOp>(op) ? longFunctionsOfPower : isLongFunction(op) ? 1.0 : 0.0;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/limits/Rows.h"
 #include "passes/plan/CarriedTiles.h"
 #include "passes/tensor/split/SplitReductions.h"
 
@@ -18,9 +19,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many times the bytes that partial results are written and read with should be saved.
-static constexpr double leastGain = 0.75;
-static constexpr int64_t partialBits = 2 * 32;
+using limits::carry_columns::leastGain, limits::carry_columns::partialBits;
 
 /// The matrices that an operation reads.
 static llvm::SetVector<Value> matricesOf(Operation *op) {

@@ -93,8 +93,8 @@ def expect(condition, what):
         sys.exit(f"not so: {what}")
 
 
-def options(name):
-    sizes = [word for size in SIZES[name] for word in ("--dim", size)]
+def options(name, *others):
+    sizes = [word for size in (*SIZES[name], *others) for word in ("--dim", size)]
     return [EXAMPLES / f"{name}.tk", "--target", "sm_90a", *sizes]
 
 
@@ -193,11 +193,11 @@ def check_choices(document):
     without = {choice["pass"]: choice["us"] for choice in choices["without"]}
     expect(set(without) <= {remark["pass"] for remark in document["remarks"] if remark["verdict"] == "derived"}, without)
     # Without the online form the scores are stored.
-    expect(without["tk-online-reductions"] > choices["own_us"], (choices["own_us"], without))
+    expect(without["tk-online-reductions"] > 1.2 * choices["own_us"], (choices["own_us"], without))
     # Both times of each tensor that is inlined: what is stored takes a launch more.
     fusions = {choice["tensor"]: choice for choice in choices["fusions"]}
     expect(set(fusions) == {remark["tensor"] for remark in document["remarks"] if remark["tensor"]}, fusions)
-    expect(fusions["p"]["inlined_us"] == choices["own_us"] and fusions["p"]["stored_us"] > choices["own_us"], fusions)
+    expect(fusions["p"]["inlined_us"] == choices["own_us"] and fusions["p"]["stored_us"] > 1.2 * choices["own_us"], fusions)
     times = [other["us"] for other in choices["schedules"]]
     expect(times and times == sorted(times) and all(" = " in other["entries"] for other in choices["schedules"]), times)
 
@@ -448,7 +448,8 @@ def main():
         check_schedule(root, documents)
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
-        check_choices(documents["attention"])
+        # So many keys that a launch more is little beside what the choices cost.
+        check_choices(json.loads(tkc("view", *options("attention", "S=2048", "T=2048"), "--json")))
         check_refusals(root)
         check_profile(root, has_nvrtc)
         check_pages(root)

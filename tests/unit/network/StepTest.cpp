@@ -222,7 +222,8 @@ TEST_CASE("attention takes longer than its products", "[step]") {
   // Exponentials: 16 a clock, a score each; half of the keys and half a tile more.
   const double scores = 4 * 4096 * (4096 + 128) / 2.0 * 16;
   const double exponentials = scores / (16 * 132 * 1.98);
-  CHECK(launch.total > std::max(launch.math, exponentials));
+  // Both overlap, as the fourth powers of their times add up (CostModel.h).
+  CHECK(launch.total > std::pow(std::pow(launch.math, 4) + std::pow(exponentials, 4), 0.25));
   CHECK(launch.total < launch.math + 2 * exponentials);
 }
 
