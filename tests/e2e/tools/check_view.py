@@ -93,8 +93,9 @@ def expect(condition, what):
         sys.exit(f"not so: {what}")
 
 
-def options(name, *others):
-    sizes = [word for size in (*SIZES[name], *others) for word in ("--dim", size)]
+def options(name, **others):
+    sizes = {**dict(size.split("=") for size in SIZES[name]), **others}
+    sizes = [word for dim, size in sizes.items() for word in ("--dim", f"{dim}={size}")]
     return [EXAMPLES / f"{name}.tk", "--target", "sm_90a", *sizes]
 
 
@@ -449,7 +450,7 @@ def main():
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
         # So many keys that a launch more is little beside what the choices cost.
-        check_choices(json.loads(tkc("view", *options("attention", "S=2048", "T=2048"), "--json")))
+        check_choices(json.loads(tkc("view", *options("attention", S=2048, T=2048), "--json")))
         check_refusals(root)
         check_profile(root, has_nvrtc)
         check_pages(root)
