@@ -111,6 +111,16 @@ Status CompiledSource::checkOptions() {
     for (const std::string &name : *names)
       if (Status known = checkFusionName(name); !known)
         return known;
+  for (const auto *pairs : {&driver.pipeline.merged, &driver.pipeline.apart})
+    for (const std::string &pair : *pairs) {
+      auto [first, second] = StringRef(pair).split('+');
+      if (first.empty() || second.empty())
+        return Error(ErrorCode::invalid_argument,
+                     "'--merge' and '--apart' take two names: NAME+NAME");
+      for (StringRef name : {first, second})
+        if (Status known = checkFusionName(name.str()); !known)
+          return known;
+    }
   std::map<std::string, int64_t> sizes = options.dims;
   sizes.insert(options.plan_dims.begin(), options.plan_dims.end());
   for (const auto &[dim, size] : sizes) {

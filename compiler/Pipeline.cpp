@@ -87,10 +87,11 @@ private:
 
 std::vector<std::string> PipelineOptions::fusionFlags() const {
   std::vector<std::string> flags;
-  for (const std::string &name : inlined)
-    flags.push_back("--inline " + name);
-  for (const std::string &name : stored)
-    flags.push_back("--store " + name);
+  for (const auto &[flag, names] :
+       {std::pair("--inline ", &inlined), std::pair("--store ", &stored),
+        std::pair("--merge ", &merged), std::pair("--apart ", &apart)})
+    for (const std::string &name : *names)
+      flags.push_back(flag + name);
   return flags;
 }
 
@@ -298,7 +299,7 @@ private:
 
 } // namespace
 
-/// Hands tk-fuse-producers the results for which its cost rule is not asked.
+/// Hands tk-fuse-producers and tk-merge-computes the results for which their rules are not asked.
 static void setFusionChoices(ModuleOp module, const PipelineOptions &options) {
   Builder builder(module.getContext());
   auto set = [&](StringRef attribute, ArrayRef<std::string> names) {
@@ -308,6 +309,8 @@ static void setFusionChoices(ModuleOp module, const PipelineOptions &options) {
   };
   set(inlinedAttrName, options.inlined);
   set(storedAttrName, options.stored);
+  set(mergedAttrName, options.merged);
+  set(apartAttrName, options.apart);
 }
 
 LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineOptions &options) {

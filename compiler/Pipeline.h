@@ -92,6 +92,8 @@ struct PipelineOptions {
   /// Results that tk-fuse-producers computes where they are read, or stores, whatever its cost rule
   /// says.
   std::vector<std::string> inlined, stored;
+  /// Pairs of results, "a+b", whose compute ops tk-merge-computes makes one, or leaves apart.
+  std::vector<std::string> merged, apart;
   /// The flags of tkc that ask for these: "--inline y".
   std::vector<std::string> fusionFlags() const;
   /// The same of what the IR is printed after, to standard error; "all" means each.

@@ -254,6 +254,8 @@ static const PatternRow accessPatterns[] = {
     {"loads", "tk-hoist-loads", "", "", "Small loads begin with the row's load."},
     {"stores", "tk-advance-stores", "", "",
      "Values that are known before the threads synchronise are stored before it."},
+    {"quotients", "tk-count-quotients", "loops", "",
+     "Loops of producers are final: what they divide their counters by is carried."},
 };
 
 static const PatternRow registerPatterns[] = {
@@ -279,9 +281,9 @@ static const PassRow rowRows[] = {
     {"tk-clean", "cleanup", "", "Addresses of several pipeline stages have much in common.",
      cleanPatterns},
     {"tk-move-accesses", "registers", "",
-     "Addresses are folded: loads and stores move across synchronisation.", accessPatterns},
-    {"tk-count-quotients", "loops", "",
-     "Loops of producers are final: what they divide their counters by is carried."},
+     "Addresses are folded: accesses move across synchronisation, and loops count what addresses "
+     "need.",
+     accessPatterns},
     {"tk-reduce-registers", "registers", "", "Tiles are final: fewer registers hold them.",
      registerPatterns},
 };

@@ -59,7 +59,7 @@ struct SourceOptions {
   std::string scheduleFile;
   std::string scheduleText; ///< blocks in place of a file's
   std::vector<std::string> disabledPasses;
-  std::vector<std::string> inlined, stored; ///< see PipelineOptions
+  std::vector<std::string> inlined, stored, merged, apart; ///< see PipelineOptions
   std::vector<std::string> printAfter;
   bool json = false;
   bool checked = false;

@@ -156,8 +156,8 @@ void printJson(llvm::ArrayRef<Remark> remarks, const Times &times) {
     if (!remark.tensor.empty())
       object["tensor"] = remark.tensor;
     if (auto both = times.find(remark.tensor); both != times.end())
-      for (auto [key, time] : {std::pair("stored_us", both->second.stored),
-                               std::pair("inlined_us", both->second.inlined)})
+      for (auto [key, time] : {std::pair(both->second.separateKey(), both->second.separate),
+                               std::pair(both->second.fusedKey(), both->second.fused)})
         object[key] = time ? llvm::json::Value(*time) : nullptr;
     if (remark.line > 0) {
       object["file"] = remark.file;
@@ -178,7 +178,7 @@ Expected<std::vector<Remark>> remarksOnMesh(const ExplainOptions &options,
   return meshRemarks(source, kernel, options.mesh, *dims, target);
 }
 
-/// Both predicted times of each tensor that is stored or inlined, where the kernel's time is known.
+/// Both predicted times of each choice of fusion, where the kernel's time is known.
 Times timesOf(const ExplainOptions &options, const std::string &target, const std::string &kernel,
               llvm::ArrayRef<Remark> remarks) {
   SourceOptions source = options.source;

@@ -1,9 +1,9 @@
-//===- FusionTimes.cpp - what it would take to store, or not --------------===//
+//===- FusionTimes.cpp - what other choices of fusion would take ----------===//
 //
 // 1. The notes of tk-fuse-producers name the tensors that it stored or inlined. A tensor that is
-//    stored for one of its readers counts as stored.
-// 2. For each the kernel is lowered again with the other choice, as --inline and --store ask for
-// it.
+//    stored for one of its readers counts as stored. The notes of tk-merge-computes name pairs.
+// 2. For each the kernel is lowered again with the other choice, as --inline, --store, --merge and
+//    --apart ask for it.
 // 3. A kernel with the same plan is no other choice: the pass cannot make it.
 //
 //===----------------------------------------------------------------------===//
@@ -21,22 +21,27 @@ std::map<std::string, FusionTimes> fusionTimes(const SourceOptions &options,
                                                const std::string &target, const std::string &kernel,
                                                llvm::ArrayRef<CompiledSource::Remark> remarks,
                                                double ownTime, const std::string &ownPlan) {
-  std::map<std::string, bool> isStored;
+  std::map<std::string, bool> isSeparate;
   for (const CompiledSource::Remark &remark : remarks)
     if (!remark.tensor.empty())
-      isStored[remark.tensor] |= remark.declined;
-  const std::vector<std::pair<std::string, bool>> tensors(isStored.begin(), isStored.end());
+      isSeparate[remark.tensor] |= remark.declined;
+  const std::vector<std::pair<std::string, bool>> tensors(isSeparate.begin(), isSeparate.end());
+  auto isPair = [](llvm::StringRef name) { return name.contains('+'); };
   std::vector<std::optional<double>> others(tensors.size());
   inParallel(tensors.size(), [&](size_t i) {
     SourceOptions other = options;
-    (tensors[i].second ? other.inlined : other.stored).push_back(tensors[i].first);
+    const auto &[name, separate] = tensors[i];
+    auto &wanted = isPair(name) ? (separate ? other.merged : other.apart)
+                                : (separate ? other.inlined : other.stored);
+    wanted.push_back(name);
     auto made = predictCandidate(other, other, target, kernel, {});
     if (made && made->plan != ownPlan)
       others[i] = made->microseconds;
   });
   std::map<std::string, FusionTimes> times;
   for (const auto &[tensor, other] : llvm::zip(tensors, others))
-    times[tensor.first] = tensor.second ? FusionTimes{ownTime, other} : FusionTimes{other, ownTime};
+    times[tensor.first] = tensor.second ? FusionTimes{isPair(tensor.first), ownTime, other}
+                                        : FusionTimes{isPair(tensor.first), other, ownTime};
   return times;
 }
 
@@ -48,7 +53,8 @@ std::string textOf(const FusionTimes &times) {
     std::snprintf(text, sizeof text, "%.4g us", *time);
     return std::string(what) + ": " + text;
   };
-  return one("stored", times.stored) + "; " + one("computed where it is read", times.inlined);
+  return one(times.isMerge ? "apart" : "stored", times.separate) + "; " +
+         one(times.isMerge ? "merged" : "computed where it is read", times.fused);
 }
 
 } // namespace tk::tkc

@@ -166,6 +166,8 @@ std::string idleOptions(const InspectOptions &options, bool isBundle) {
     add(!options.source.disabledPasses.empty(), "--disable-pass");
     add(!options.source.inlined.empty(), "--inline");
     add(!options.source.stored.empty(), "--store");
+    add(!options.source.merged.empty(), "--merge");
+    add(!options.source.apart.empty(), "--apart");
     add(!options.source.printAfter.empty(), "--print-after");
     add(options.source.checked, "--checked");
   }

@@ -46,6 +46,8 @@ static std::vector<std::string> wordsOfRun(const SourceOptions &options, const A
   add("--disable-pass", options.disabledPasses);
   add("--inline", options.inlined);
   add("--store", options.stored);
+  add("--merge", options.merged);
+  add("--apart", options.apart);
   if (!options.scheduleFile.empty())
     add("--schedule", options.scheduleFile);
   if (options.checked)

@@ -181,7 +181,11 @@ void SourceOptions::addTo(CLI::App &command) {
        {std::tuple("--inline", &inlined,
                    "Compute a result of that name where it is read, whatever "
                    "the cost rule of tk-fuse-producers says"),
-        std::tuple("--store", &stored, "Store a result of that name, whatever the cost rule says")})
+        std::tuple("--store", &stored, "Store a result of that name, whatever the cost rule says"),
+        std::tuple("--merge", &merged,
+                   "NAME+NAME: compute two results over equal indices in one loop nest, whatever "
+                   "the rule of tk-merge-computes says"),
+        std::tuple("--apart", &apart, "NAME+NAME: do not compute two results in one loop nest")})
     command.add_option(flag, *names, help)->delimiter(',')->allow_extra_args(false);
   command
       .add_option("--print-after", printAfter,
@@ -328,6 +332,8 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   driver.pipeline.afterPass = afterPass;
   driver.pipeline.inlined = inlined;
   driver.pipeline.stored = stored;
+  driver.pipeline.merged = merged;
+  driver.pipeline.apart = apart;
   for (const std::string &pass : disabledPasses)
     driver.pipeline.disabled.insert(pass);
   for (const std::string &pass : printAfter) {

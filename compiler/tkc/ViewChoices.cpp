@@ -2,8 +2,9 @@
 //
 // 1. Rewrites: the kernel is lowered again without each pass or pattern that reports something
 //    derived. Its predicted time says what the rewrite brings.
-// 2. Fusion: the kernel is lowered again with each tensor stored that was inlined, and the other
-//    way round (FusionTimes.cpp).
+// 2. Fusion: the kernel is lowered again with each tensor stored that was inlined, with each pair
+// of
+//    compute ops apart that became one, and the other way round (FusionTimes.cpp).
 // 3. Plans: the kernel is lowered again with schedule blocks that differ from its plan in one
 //    entry. Of equal plans one is kept. The planner refuses what does not fit.
 //
@@ -56,8 +57,8 @@ static json::Array otherFusions(const SourceOptions &options, const std::string 
   for (const auto &[tensor, times] :
        fusionTimes(options, target, kernel, view.remarks, own.microseconds, own.plan))
     list.push_back(json::Object{{"tensor", tensor},
-                                {"stored_us", timeOf(times.stored)},
-                                {"inlined_us", timeOf(times.inlined)}});
+                                {times.separateKey(), timeOf(times.separate)},
+                                {times.fusedKey(), timeOf(times.fused)}});
   return list;
 }
 

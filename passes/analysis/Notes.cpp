@@ -56,6 +56,10 @@ void noteInlined(LoadOp load, ComputeOp compute, StringRef pass, const Twine &te
   add(load.getLoc(), load, pass, Verdict::Derived, text, firstNameOf(compute));
 }
 
+void noteMerge(ComputeOp a, ComputeOp b, StringRef pass, Verdict verdict, const Twine &text) {
+  add(b.getLoc(), b, pass, verdict, text, (firstNameOf(a) + "+" + firstNameOf(b)).str());
+}
+
 SmallVector<Note> getNotes(KernelOp kernel) {
   SmallVector<Note> notes;
   auto list = kernel->getAttrOfType<ArrayAttr>(notesName);

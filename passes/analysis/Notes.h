@@ -19,8 +19,9 @@ struct Note {
   Verdict verdict;
   mlir::StringRef text; // one sentence, no full stop
   mlir::LocationAttr where;
-  mlir::StringRef
-      stored; // the result of which the text says that it is stored or inlined; or empty
+  // The result of which the text says that it is stored or inlined; "a+b" if it says that the
+  // compute ops of two results become one, or stay apart; or empty.
+  mlir::StringRef stored;
 };
 
 /// Records a note on the kernel around `at`, once however often it is said.

@@ -3,7 +3,7 @@ import ctypes
 
 from . import _tensors
 from ._library import LIB, Error, MeshLayout, check
-from ._module import _Call
+from ._call import Call
 
 
 _ID_BYTES = 128

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/lsp/Server.h"
 
+#include "compiler/tkc/lsp/Answers.h"
 #include "compiler/tkc/lsp/Document.h"
-#include "frontend/Formatter.h"
 
 #include "llvm/Support/LSP/Transport.h"
 
@@ -31,15 +31,6 @@ bool fromJSON(const Value &value, RenameParams &result, llvm::json::Path path) {
   return protocol::fromJSON(value, static_cast<protocol::TextDocumentPositionParams &>(result),
                             path) &&
          map && map.map("newName", result.newName);
-}
-
-Object placeJson(const SourceFile &file, std::uint32_t offset) {
-  Utf16Place place = placeOf(file, offset);
-  return Object{{"line", place.line}, {"character", place.column}};
-}
-
-Object rangeJson(const SourceFile &file, Span span) {
-  return Object{{"start", placeJson(file, span.begin)}, {"end", placeJson(file, span.end)}};
 }
 
 struct HintParams {
@@ -279,12 +270,36 @@ private:
     reply(std::move(list));
   }
 
+  void complete(const Position &params, Reply reply) {
+    if (const Document *document = find(params.textDocument.uri, reply))
+      reply(completionsAt(*document, offset(*document, params.position)));
+  }
+
+  void signature(const Position &params, Reply reply) {
+    if (const Document *document = find(params.textDocument.uri, reply))
+      reply(signatureAt(*document, offset(*document, params.position)));
+  }
+
+  void format(const Whole &params, Reply reply) {
+    if (const Document *document = find(params.textDocument.uri, reply))
+      reply(formattingEdits(*document));
+  }
+
+  void symbols(const Whole &params, Reply reply) {
+    if (const Document *document = find(params.textDocument.uri, reply))
+      reply(symbolsOf(*document));
+  }
+
+  void hints(const HintParams &params, Reply reply) {
+    const Document *document = find(params.textDocument.uri, reply);
+    if (!document)
+      return;
+    const Span within{document->main().id(), offset(*document, params.range.start),
+                      offset(*document, params.range.end)};
+    reply(hintsIn(*document, within, stored));
+  }
+
   void rename(const RenameParams &params, Reply reply);
-  void complete(const Position &params, Reply reply);
-  void signature(const Position &params, Reply reply);
-  void format(const Whole &params, Reply reply);
-  void symbols(const Whole &params, Reply reply);
-  void hints(const HintParams &params, Reply reply);
   void actions(const protocol::CodeActionParams &params, Reply reply);
 
   protocol::OutgoingNotification<Value> publish;
@@ -336,124 +351,6 @@ void Server::rename(const RenameParams &params, Reply reply) {
   for (auto &[uri, list] : edits)
     changes[uri] = std::move(list);
   reply(Object{{"changes", std::move(changes)}});
-}
-
-void Server::complete(const Position &params, Reply reply) {
-  Document *document = find(params.textDocument.uri, reply);
-  if (!document)
-    return;
-  auto names = document->namesAt(offset(*document, params.position));
-  for (const char *word : {"kernel",        "fn",
-                           "const",         "import",
-                           "schedule",      "grad",
-                           "mesh",          "where",
-                           "let",           "if",
-                           "then",          "else",
-                           "and",           "or",
-                           "not",           "true",
-                           "false",         "strided",
-                           "inout",         "in",
-                           "deterministic", "batch_invariant"})
-    names.try_emplace(word, "word");
-  for (const char *type :
-       {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool"})
-    names.try_emplace(type, "type");
-  for (int kind = 0; kind <= static_cast<int>(ast::ReduceKind::CumMax); ++kind)
-    names.try_emplace(std::string(ast::spelling(static_cast<ast::ReduceKind>(kind))), "reduction");
-#define TK_BUILTIN(NAME, SPELLING, ARITY, CLASS) names.try_emplace(SPELLING, "built-in function");
-#include "frontend/Builtins.def"
-  Array items;
-  for (const auto &[name, kind] : names)
-    items.push_back(Object{{"label", name},
-                           {"detail", kind},
-                           {"kind", kind == "word"                                ? 14
-                                    : llvm::StringRef(kind).ends_with("function") ? 3
-                                    : kind == "reduction"                         ? 3
-                                                                                  : 6}});
-  reply(std::move(items));
-}
-
-void Server::signature(const Position &params, Reply reply) {
-  Document *document = find(params.textDocument.uri, reply);
-  if (!document)
-    return;
-  unsigned argument = 0;
-  const ast::Fn *fn = document->callAt(offset(*document, params.position), argument);
-  if (!fn)
-    return reply(nullptr);
-  std::string label = fn->name + "(";
-  Array parameters;
-  for (const auto &param : fn->params) {
-    label += (parameters.empty() ? "" : ", ") + param->name;
-    parameters.push_back(Object{{"label", param->name}});
-  }
-  reply(Object{
-      {"signatures", Array{Object{{"label", label + ")"}, {"parameters", std::move(parameters)}}}},
-      {"activeSignature", 0},
-      {"activeParameter", argument}});
-}
-
-void Server::format(const Whole &params, Reply reply) {
-  Document *document = find(params.textDocument.uri, reply);
-  if (!document)
-    return;
-  SourceManager sources;
-  Diagnostics diags(sources);
-  FileId file = sources.add(document->main().name(), std::string(document->main().text()));
-  std::string text = formatSource(sources, file, diags);
-  Array edits;
-  if (text != document->main().text())
-    edits.push_back(
-        Object{{"range", rangeJson(document->main(), document->main().all())}, {"newText", text}});
-  reply(std::move(edits));
-}
-
-void Server::symbols(const Whole &params, Reply reply) {
-  Document *document = find(params.textDocument.uri, reply);
-  if (!document)
-    return;
-  const SourceFile &file = document->main();
-  Array list;
-  auto add = [&](const ast::Item &item, const ast::Decl &decl, int kind) {
-    if (item.span.file == file.id() && !decl.name.empty())
-      list.push_back(Object{{"name", decl.name},
-                            {"kind", kind},
-                            {"range", rangeJson(file, item.span)},
-                            {"selectionRange", rangeJson(file, decl.nameSpan)}});
-  };
-  for (const ast::ItemPtr &item : document->tree().items) {
-    if (const auto *kernel = ast::as<ast::Kernel>(item.get()))
-      add(*item, *kernel, 12);
-    if (const auto *fn = ast::as<ast::Fn>(item.get()))
-      add(*item, *fn, 12);
-    if (const auto *constant = ast::as<ast::Const>(item.get()))
-      add(*item, *constant, 14);
-    if (const auto *schedule = ast::as<ast::Schedule>(item.get()))
-      add(*item, *schedule, 20);
-  }
-  reply(std::move(list));
-}
-
-void Server::hints(const HintParams &params, Reply reply) {
-  Document *document = find(params.textDocument.uri, reply);
-  if (!document)
-    return;
-  Array list;
-  const SourceFile &file = document->main();
-  const Span within{file.id(),
-                    offsetOf(file, {params.range.start.line, params.range.start.character}),
-                    offsetOf(file, {params.range.end.line, params.range.end.character})};
-  for (const auto &[let, isStored] : document->storage(within, stored))
-    list.push_back(Object{{"position", placeJson(file, let->span.end)},
-                          {"label", isStored ? "stored" : "fused"},
-                          {"paddingLeft", true},
-                          {"tooltip", isStored ? "The GPU stores it in device memory."
-                                               : "It is computed where it is read."}});
-  for (const auto &[span, range] : document->indexRanges())
-    list.push_back(Object{{"position", placeJson(document->main(), span.end)},
-                          {"label", " in " + range},
-                          {"kind", 1}});
-  reply(std::move(list));
 }
 
 void Server::actions(const protocol::CodeActionParams &params, Reply reply) {

@@ -178,8 +178,9 @@ function fasterChoices() {
     for (const other of choices.schedules.filter((choice) => isFaster(choice.us)).slice(0, 3))
       facts.push(`The schedule entries ${other.entries} are predicted to be faster: ${ratio(other.us)}. tkc tune measures such schedules.`);
     for (const fusion of choices.fusions)
-      for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"]])
-        if (isFaster(us)) facts.push(`${flag} ${fusion.tensor} is predicted to be faster: ${ratio(us)}.`);
+      for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"],
+        [fusion.apart_us, "--apart"], [fusion.merged_us, "--merge"]])
+        if (us !== undefined && isFaster(us)) facts.push(`${flag} ${fusion.tensor} is predicted to be faster: ${ratio(us)}.`);
     for (const other of choices.without.filter((choice) => isFaster(choice.us)))
       facts.push(`--disable-pass ${other.pass} is predicted to be faster: ${ratio(other.us)}.`);
     if (facts.length === before) facts.push("No schedule that differs in one entry, and no other choice of what is stored, is predicted to be faster.");
@@ -244,6 +245,7 @@ function withAndWithout(remark) {
   const fusion = view.choices && remark.tensor && view.choices.fusions.find((choice) => choice.tensor === remark.tensor);
   if (fusion) {
     const time = (value) => value === null ? "not possible" : micros(value);
+    if (fusion.apart_us !== undefined) return ` apart: ${time(fusion.apart_us)}; merged: ${time(fusion.merged_us)}`;
     return ` stored: ${time(fusion.stored_us)}; computed where it is read: ${time(fusion.inlined_us)}`;
   }
   const other = view.choices && remark.verdict === "derived" &&

@@ -30,10 +30,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/IndexSpaces.h"
-#include "passes/analysis/Notes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/tensor/fuse/SharedWork.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -46,91 +47,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-merge-computes";
-
-namespace {
-/// What two statements have in common under a view of one's indices as the other's.
-struct Sharing {
-  unsigned equalReductions = 0, equalLoads = 0;
-  bool everyLoopShared = true; // each reduction of the smaller runs over a range of the larger's
-  unsigned ownProducts = 0;    // matrix products of the smaller that the larger lacks
-};
-} // namespace
-
-/// In pre-order, so that outer reductions come before those in them.
-template <typename OpT> static SmallVector<OpT> collect(ComputeOp compute) {
-  SmallVector<OpT> ops;
-  compute->walk<WalkOrder::PreOrder>([&](OpT op) { ops.push_back(op); });
-  return ops;
-}
-
-/// Takes the indices of reductions over equal ranges for the same, outer ones first. Returns true
-/// if `reduce` found one among `others`.
-static bool identifyLoops(ScalarEquality &equality, ReduceOp reduce, ArrayRef<ReduceOp> others) {
-  bool found = false;
-  for (ReduceOp other : others) {
-    if (!equality.equal(reduce.getLower(), other.getLower()) ||
-        !equality.equal(reduce.getUpper(), other.getUpper()))
-      continue;
-    found = true;
-    for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
-      equality.identify(reduce.getIndex(n), other.getIndex(n));
-  }
-  return found;
-}
-
-static Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
-  Sharing sharing;
-  ScalarEquality equality;
-  for (auto [n, position] : llvm::enumerate(embedding))
-    equality.identify(small.getIndex(n), large.getIndex(position));
-  SmallVector<ReduceOp> reduces = collect<ReduceOp>(small), others = collect<ReduceOp>(large);
-  for (ReduceOp reduce : reduces)
-    sharing.everyLoopShared &= identifyLoops(equality, reduce, others);
-  for (ReduceOp reduce : reduces) {
-    bool same = llvm::any_of(others, [&](ReduceOp other) {
-      return equality.equal(reduce.getOperation(), other.getOperation());
-    });
-    sharing.equalReductions += same;
-    // Nested ones are temporary; those of the statement itself are live to its end.
-    bool isOuter = reduce->getBlock() == small.getBlock();
-    sharing.ownProducts += !same && isOuter && isMatrixProduct(reduce);
-  }
-  SmallVector<LoadOp> largeLoads = collect<LoadOp>(large);
-  for (LoadOp load : collect<LoadOp>(small)) {
-    bool same = llvm::any_of(largeLoads, [&](LoadOp other) {
-      return load.getTensor() == other.getTensor() &&
-             equality.equal(load.getIndices(), other.getIndices());
-    });
-    sharing.equalLoads += same && !load.getIndices().empty();
-  }
-  return sharing;
-}
-
-/// The number of different matrix products of a statement, less those inside reductions.
-static unsigned countProducts(ComputeOp compute) {
-  SmallVector<ReduceOp> reduces = collect<ReduceOp>(compute), different;
-  ScalarEquality equality;
-  for (ReduceOp reduce : reduces)
-    identifyLoops(equality, reduce, reduces);
-  for (ReduceOp reduce : reduces)
-    if (reduce->getBlock() == compute.getBlock() && isMatrixProduct(reduce) &&
-        llvm::none_of(different, [&](ReduceOp other) {
-          return equality.equal(reduce.getOperation(), other.getOperation());
-        }))
-      different.push_back(reduce);
-  return different.size();
-}
-
-/// Does one of the statements multiply matrices, while the other one reduces in another way?
-/// Threads that feed matrix units have nothing to do the other reduction with.
-static bool isProductBesideReduction(ComputeOp a, ComputeOp b) {
-  auto multiplies = [](ComputeOp compute) {
-    return llvm::any_of(collect<ReduceOp>(compute), isMatrixProduct);
-  };
-  bool first = multiplies(a), second = multiplies(b);
-  return (first && !second && !collect<ReduceOp>(b).empty()) ||
-         (second && !first && !collect<ReduceOp>(a).empty());
-}
 
 /// Why the statements should stay apart, or nothing.
 static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
@@ -152,9 +68,22 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
     return StringRef("a single number is no part of a larger loop nest");
   if (sharing.ownProducts)
     return StringRef("a matrix product would be repeated over the other's indices");
-  if (collect<ReduceOp>(small).empty() || !sharing.everyLoopShared)
+  if (sharing.reductions == 0 || !sharing.everyLoopShared)
     return StringRef("the smaller one's work would be repeated over the other's indices");
   return std::nullopt;
+}
+
+/// Does an attribute of the module name a result of each compute op as a pair?
+static bool isNamedPair(ComputeOp a, ComputeOp b, StringRef attribute) {
+  auto pairs = a->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(attribute);
+  return pairs && llvm::any_of(pairs, [&](Attribute pair) {
+           auto [x, y] = cast<StringAttr>(pair).getValue().split('+');
+           auto hasName = [&](ComputeOp compute, StringRef name) {
+             return llvm::is_contained(compute.getNames(),
+                                       StringAttr::get(compute.getContext(), name));
+           };
+           return (hasName(a, x) && hasName(b, y)) || (hasName(a, y) && hasName(b, x));
+         });
 }
 
 /// True if `b` needs a result of `a`, directly or through other statements.
@@ -266,23 +195,6 @@ static bool isReadForReductionsBeside(OpResult stored, ComputeOp reader) {
   });
 }
 
-/// Does each statement have a matrix product in a sum that the other one has, too, if indices at
-/// equal positions are the same?
-static bool shareInnerProduct(ComputeOp a, ComputeOp b) {
-  ScalarEquality equality;
-  for (unsigned n = 0; n < a.getNumIndices(); ++n)
-    equality.identify(a.getIndex(n), b.getIndex(n));
-  SmallVector<ReduceOp> ofA = collect<ReduceOp>(a), ofB = collect<ReduceOp>(b);
-  for (ReduceOp reduce : ofA)
-    identifyLoops(equality, reduce, ofB);
-  return llvm::any_of(ofA, [&](ReduceOp reduce) {
-    return reduce->getBlock() != a.getBlock() && isMatrixProduct(reduce) &&
-           llvm::any_of(ofB, [&](ReduceOp other) {
-             return equality.equal(reduce.getOperation(), other.getOperation());
-           });
-  });
-}
-
 /// Makes of two sizes that are equal one, in statements that differ in them alone and share work.
 static void uniteEqualSizes(KernelOp kernel, ComputeOp a, ComputeOp b) {
   if (a.getNumIndices() != b.getNumIndices())
@@ -358,19 +270,35 @@ private:
     ComputeOp small = a, large = b;
     if (small.getNumIndices() > large.getNumIndices())
       std::swap(small, large);
+    const bool isAsked = isNamedPair(a, b, mergedAttrName),
+               isRefused = isNamedPair(a, b, apartAttrName);
     std::optional<StringRef> why;
+    bool isChoice = false;
     for (const SmallVector<unsigned> &embedding : getEmbeddings(small, large)) {
+      const bool isSameNest = small.getNumIndices() == large.getNumIndices();
+      Sharing sharing = getSharing(small, large, embedding);
+      isChoice |= isSameNest && (sharing.equalReductions != 0 || sharing.equalLoads != 0);
       why = whyNotJoin(small, large, embedding);
-      if (why)
+      if (isRefused)
+        why = StringRef("an option asks for it");
+      if (why && !(isAsked && isSameNest))
         continue;
-      note(b, passName, Verdict::Derived,
-           describe(a) + " and " + describe(b) + " share work and become one statement");
+      noteMerge(a, b, passName, Verdict::Derived,
+                describe(a) + " and " + describe(b) +
+                    (why ? " become one statement: an option asks for it"
+                         : " share work and become one statement"));
       join(small, large, embedding);
       return true;
     }
-    if (why)
-      note(b, passName, Verdict::Declined,
-           describe(a) + " and " + describe(b) + " stay apart: " + *why);
+    if (!why)
+      return false;
+    const std::string text = describe(a) + " and " + describe(b) + " stay apart: " + why->str();
+    // Merging what shares nothing, or has other indices, is no choice that a time could be given
+    // for.
+    if (isChoice)
+      noteMerge(a, b, passName, Verdict::Declined, text);
+    else
+      note(b, passName, Verdict::Declined, text);
     return false;
   }
 };
