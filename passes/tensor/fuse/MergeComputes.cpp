@@ -277,16 +277,20 @@ private:
     for (const SmallVector<unsigned> &embedding : getEmbeddings(small, large)) {
       const bool isSameNest = small.getNumIndices() == large.getNumIndices();
       Sharing sharing = getSharing(small, large, embedding);
-      isChoice |= isSameNest && (sharing.equalReductions != 0 || sharing.equalLoads != 0);
-      why = whyNotJoin(small, large, embedding);
+      const bool shares = sharing.equalReductions != 0 || sharing.equalLoads != 0;
+      isChoice |= isSameNest && shares;
+      std::optional<StringRef> against = whyNotJoin(small, large, embedding);
       if (isRefused)
-        why = StringRef("an option asks for it");
-      if (why && !(isAsked && isSameNest))
+        against = StringRef("an option asks for it");
+      // The reason of the view under which they share work says most.
+      if (against && (!why || shares))
+        why = against;
+      if (against && !(isAsked && isSameNest))
         continue;
       noteMerge(a, b, passName, Verdict::Derived,
                 describe(a) + " and " + describe(b) +
-                    (why ? " become one statement: an option asks for it"
-                         : " share work and become one statement"));
+                    (against ? " become one statement: an option asks for it"
+                             : " share work and become one statement"));
       join(small, large, embedding);
       return true;
     }
