@@ -156,7 +156,7 @@ class MeshKernel:
         return call.returned()
 
 
-class _MeshCall(_Call):
+class _MeshCall(Call):
     """The values of one call, of which results have the shapes of a rank's shares."""
 
     def __init__(self, on_mesh, args, named, out, stream):
