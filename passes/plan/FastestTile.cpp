@@ -50,14 +50,31 @@ bool Planner::holdsSums(Contraction &product) {
   });
 }
 
+/// Is an extent made of a product of sizes that are not known?
+static bool isProductOfSizes(KernelOp kernel, Value extent) {
+  Operation *op = extent.getDefiningOp();
+  if (!op || getSizeFact(kernel, extent).exact)
+    return false;
+  auto isUnknown = [&](Value size) { return !getSizeFact(kernel, size).exact; };
+  return (isa<arith::MulIOp>(op) && llvm::all_of(op->getOperands(), isUnknown)) ||
+         llvm::any_of(op->getOperands(),
+                      [&](Value size) { return isProductOfSizes(kernel, size); });
+}
+
 /// About how many places of windows `index` counts through: the product of their extents' bounds
 /// would be several times as many.
 std::optional<int64_t> Planner::usualPlaces(Value index, double share) {
+  if (!isa<ComputeOp>(cast<BlockArgument>(index).getOwner()->getParentOp()))
+    return std::nullopt;
   double places = 1;
-  for (Value counted : getMergedIndices(index))
+  SmallVector<Value> merged = getMergedIndices(index);
+  for (Value counted : merged)
     places *= estimateSize(shape.kernel, shape.endOf(counted), share);
-  if (getMergedIndices(index).size() < 2 || std::isnan(places) ||
-      !isa<ComputeOp>(cast<BlockArgument>(index).getOwner()->getParentOp()))
+  if (merged.empty() && isProductOfSizes(shape.kernel, shape.endOf(index)))
+    places = estimateSize(shape.kernel, shape.endOf(index), share);
+  else if (merged.size() < 2)
+    return std::nullopt;
+  if (std::isnan(places))
     return std::nullopt;
   return static_cast<int64_t>(places);
 }
@@ -81,13 +98,15 @@ const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Valu
   auto timeOf = [&](const WarpgroupTile &tile) {
     double time = 0;
     for (double share : {usualShare, 1.0}) {
-      const int64_t height = usualPlaces(rows, share).value_or(usualExtent(rows));
-      const double width = usualPlaces(rows, share)
+      std::optional<int64_t> places = usualPlaces(rows, share),
+                             across = usualPlaces(columns, share);
+      const double width = places && !across
                                ? estimateSize(shape.kernel, shape.endOf(columns), share)
-                               : static_cast<double>(usualExtent(columns));
-      time += tile.timeOf(
-          others * tile.count(height, std::isnan(width) ? usualExtent(columns) : int64_t(width)),
-          target.getProcessors());
+                               : static_cast<double>(across.value_or(usualExtent(columns)));
+      time += tile.timeOf(others *
+                              tile.count(places.value_or(usualExtent(rows)),
+                                         std::isnan(width) ? usualExtent(columns) : int64_t(width)),
+                          target.getProcessors());
     }
     return time;
   };
