@@ -116,11 +116,30 @@ std::optional<CountedRows> tk::readCountedRows(const MemoryAccess &access, int64
   return rows;
 }
 
+/// A value as a multiple of another one, or of nothing if it is a number.
+static std::pair<Value, int64_t> readMultiple(Value value) {
+  if (std::optional<int64_t> number = constantIndex(value))
+    return {Value(), *number};
+  int64_t factor = 1;
+  while (auto product = value.getDefiningOp<arith::MulIOp>()) {
+    std::optional<int64_t> number = constantIndex(product.getRhs());
+    if (!number)
+      break;
+    factor *= *number;
+    value = product.getLhs();
+  }
+  return {value, factor};
+}
+
 /// Is `product` that of `stride` and `extent`?
 static bool isProduct(Value product, Value stride, const CountedExtent &extent) {
-  std::optional<int64_t> whole = constantIndex(product), part = constantIndex(stride);
-  if (whole && part && extent.number)
-    return *whole == *part * *extent.number;
+  std::optional<int64_t> part = constantIndex(stride);
+  if (extent.number) {
+    const auto [whole, factor] = readMultiple(product);
+    const auto [base, factorOfStride] = readMultiple(stride);
+    if (whole == base && factor == factorOfStride * *extent.number)
+      return true;
+  }
   auto multiplied = product.getDefiningOp<arith::MulIOp>();
   if (!multiplied)
     return false;

@@ -8,9 +8,11 @@
 // This pass lets the loop carry quotient and remainder instead (strength reduction). They are the
 // digits of a number, and each iteration adds the digits of the step:
 //
-// 1. Find quotients and remainders in a loop of producer warps. The dividend is the induction
-//    variable times a constant, plus invariant values, or it is a quotient that is found already.
-//    The divisor is invariant, and no constant.
+// 1. Find quotients and remainders in a loop of producer warps. Each iteration adds the same
+// constant
+//    to the dividend, as to the induction variable, its multiples, and its quotients by divisors of
+//    the step. Or the dividend is a quotient that is found already. The divisor is invariant, and
+//    no constant.
 // 2. Compute the digits of the first dividend and those of the step before the loop.
 // 3. Add the digits at the end of an iteration. A digit that reaches its divisor is reduced by it,
 //    and the next digit gets a carry.
@@ -33,6 +35,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tk {
@@ -62,7 +65,7 @@ public:
   void apply();
 
 private:
-  std::optional<int64_t> coefficientOf(Value value);
+  std::optional<int64_t> stepOf(Value value);
   void computeFirst(Digit &digit, OpBuilder &builder);
   Value atFirst(OpBuilder &builder, Value value);
   SmallVector<Value> advance(OpBuilder &builder, ValueRange carried);
@@ -89,36 +92,41 @@ struct CountQuotients : tk::impl::CountQuotientsBase<CountQuotients> {
 
 } // namespace
 
-/// The constant that multiplies the induction variable in a sum with invariant values; nothing if
-/// `value` is something else.
-std::optional<int64_t> QuotientCounter::coefficientOf(Value value) {
+/// Divisions of indices: those without a sign in their name have dividends that are not negative.
+static bool isQuotient(Operation *op) { return isa<FloorDivOp, arith::DivSIOp>(op); }
+static bool isRemainder(Operation *op) { return isa<FloorModOp, arith::RemSIOp>(op); }
+
+/// What each iteration adds to `value`, if that is a constant.
+std::optional<int64_t> QuotientCounter::stepOf(Value value) {
+  APInt number;
   if (value == loop.getInductionVar())
-    return 1;
+    return matchPattern(loop.getStep(), m_ConstantInt(&number))
+               ? std::optional(number.getSExtValue())
+               : std::nullopt;
   if (loop.isDefinedOutsideOfLoop(value))
     return 0;
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != loop.getBody())
     return std::nullopt;
   if (isa<arith::AddIOp>(op)) {
-    auto a = coefficientOf(op->getOperand(0)), b = coefficientOf(op->getOperand(1));
+    auto a = stepOf(op->getOperand(0)), b = stepOf(op->getOperand(1));
     return a && b ? std::optional(*a + *b) : std::nullopt;
   }
   if (isa<arith::MulIOp>(op))
-    for (unsigned n : {0u, 1u}) {
-      APInt factor;
-      auto of = coefficientOf(op->getOperand(n));
-      if (of && matchPattern(op->getOperand(1 - n), m_ConstantInt(&factor)))
-        return *of * factor.getSExtValue();
-    }
+    for (unsigned n : {0u, 1u})
+      if (matchPattern(op->getOperand(1 - n), m_ConstantInt(&number)))
+        if (auto of = stepOf(op->getOperand(n)))
+          return *of * number.getSExtValue();
+  if (isQuotient(op) && matchPattern(op->getOperand(1), m_ConstantInt(&number)))
+    if (auto of = stepOf(op->getOperand(0));
+        of && number.isStrictlyPositive() && *of % number.getSExtValue() == 0)
+      return *of / number.getSExtValue();
   return std::nullopt;
 }
 
 bool QuotientCounter::analyse() {
-  APInt step;
-  if (!matchPattern(loop.getStep(), m_ConstantInt(&step)))
-    return false;
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (!isa<FloorDivOp, FloorModOp>(op) || !op.getResult(0).getType().isIndex())
+    if ((!isQuotient(&op) && !isRemainder(&op)) || !op.getResult(0).getType().isIndex())
       continue;
     Value dividend = op.getOperand(0), divisor = op.getOperand(1);
     if (!loop.isDefinedOutsideOfLoop(divisor) || matchPattern(divisor, m_Constant()))
@@ -133,15 +141,14 @@ bool QuotientCounter::analyse() {
       auto before = llvm::find_if(digits, [&](const Digit &known) {
         return llvm::is_contained(known.quotients, dividend.getDefiningOp());
       });
-      std::optional<int64_t> coefficient = coefficientOf(dividend);
       if (before != digits.end())
         found.before = before - digits.begin();
-      else if (!coefficient || *coefficient <= 0 || *coefficient * step.getSExtValue() <= 0)
+      else if (stepOf(dividend).value_or(0) <= 0)
         continue;
       digits.push_back(found);
       digit = std::prev(digits.end());
     }
-    (isa<FloorModOp>(op) ? digit->remainders : digit->quotients).push_back(&op);
+    (isRemainder(&op) ? digit->remainders : digit->quotients).push_back(&op);
   }
   return !digits.empty();
 }
@@ -158,7 +165,11 @@ Value QuotientCounter::atFirst(OpBuilder &builder, Value value) {
     operands.push_back(atFirst(builder, operand));
   Operation *copy = builder.clone(*op);
   copy->setOperands(operands);
-  return copy->getResult(0);
+  SmallVector<Value> folded;
+  if (failed(builder.tryFold(copy, folded)) || folded.empty())
+    return copy->getResult(0);
+  copy->erase();
+  return folded.front();
 }
 
 void QuotientCounter::computeFirst(Digit &digit, OpBuilder &builder) {
@@ -168,9 +179,7 @@ void QuotientCounter::computeFirst(Digit &digit, OpBuilder &builder) {
     digit.step = digits[*digit.before].stepQuotient;
   } else {
     digit.first = atFirst(builder, digit.dividend);
-    Value coefficient =
-        arith::ConstantIndexOp::create(builder, loc, *coefficientOf(digit.dividend));
-    digit.step = builder.createOrFold<arith::MulIOp>(loc, loop.getStep(), coefficient);
+    digit.step = arith::ConstantIndexOp::create(builder, loc, *stepOf(digit.dividend));
   }
   // A loop without iterations may have a divisor of 0.
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -229,4 +238,8 @@ void QuotientCounter::apply() {
   for (Digit &digit : llvm::reverse(digits))
     for (Operation *op : llvm::concat<Operation *>(digit.remainders, digit.quotients))
       op->erase();
+  // What only the divisions needed.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*replaced.getBody())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }

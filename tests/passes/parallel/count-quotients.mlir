@@ -24,6 +24,15 @@
 // CHECK: tk.floor_div
 // CHECK: tk.floor_mod
 
+// Slices are counted by the loop's counter over its step, which grows by one.
+// CHECK-LABEL: tkgpu.func @slices
+// CHECK: producer
+// CHECK: scf.for {{.*}} iter_args(%[[PART:.*]] = %{{.*}}, %[[TAP:.*]] = %{{.*}})
+// CHECK-NOT: arith.divsi
+// CHECK-NOT: arith.remsi
+// CHECK: tkgpu.bulk_copy %{{.*}}, %{{.*}}[%[[TAP]], %[[PART]]]
+// CHECK: scf.yield
+
 module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>} {
   tkgpu.func @pixels args ["n", "w", "h", "map"] {
   ^bb0(%n: index, %w: index, %h: index, %map: !tkgpu.tensor_map):
@@ -60,6 +69,23 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, proc
         %d = arith.addi %i, %c1 : index
         %b = tk.floor_mod %w, %d : index
         tkgpu.bulk_copy %s, %map[%a, %b] signals %full[%c0] : <[1, 64], bf16 order = [1, 0]>, !tkgpu.phases<1>
+      }
+    } consumer {
+    }
+    tkgpu.return
+  } {producer_warps = 4 : i64}
+  tkgpu.func @slices args ["n", "parts", "map"] {
+  ^bb0(%n: index, %parts: index, %map: !tkgpu.tensor_map):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %s = tkgpu.alloc_shared : <[1, 64], bf16 order = [1, 0]>
+    %full = tkgpu.alloc_phases arrivals 1 : <1>
+    tkgpu.warp_roles producer {
+      scf.for %i = %c0 to %n step %c64 {
+        %slice = arith.divsi %i, %c64 : index
+        %part = arith.remsi %slice, %parts : index
+        %tap = arith.divsi %slice, %parts : index
+        tkgpu.bulk_copy %s, %map[%tap, %part] signals %full[%c0] : <[1, 64], bf16 order = [1, 0]>, !tkgpu.phases<1>
       }
     } consumer {
     }
