@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Declines.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/PieceReductions.h"
@@ -166,8 +167,14 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   std::string why;
   FailureOr<BulkBox> box = analyseBulkBox(store, info, why);
-  if (!tile || failed(box) || !arguments.isKnown(*box))
+  auto declined = [&](const Twine &reason) {
+    decline(store, "tk-form-bulk-stores", reason);
     return failure();
+  };
+  if (!tile || failed(box))
+    return declined(why.empty() ? "one element is stored" : why);
+  if (!arguments.isKnown(*box))
+    return declined("the host does not know the box of the result");
   Result result;
   result.store = store;
   result.axis = box->shared.getAxisOrder().front();
@@ -177,7 +184,7 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   result.shape[result.axis] = result.length;
   result.part = isFragment(layout, result.axis) ? partLayout(layout, result.shape) : LayoutAttr();
   if (!result.part)
-    return failure();
+    return declined("four lanes do not hold neighbours along the result's rows");
   std::optional<unsigned> rowsAxis = box->rowsAxis();
   // Whole groups of eight rows, which the matrices that are written have.
   const int64_t across = 1 - result.axis, rows = result.shape[across];
@@ -191,7 +198,7 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
                           llvm::any_of(box->coordinates[*box->beforeAxis], [&](Value summand) {
                             return info.divisibilityOf(summand) % box->box[*box->beforeAxis] != 0;
                           })))
-    return failure();
+    return declined("a box may begin before the tensor, and end inside it");
   SmallVector<int64_t> stored(result.shape);
   if (result.warpgroupAxis)
     stored[across] = function.getRowsThatRun(rows);

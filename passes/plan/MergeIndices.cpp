@@ -22,9 +22,9 @@
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
-#include "passes/analysis/ScheduleEntries.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/plan/Planner.h"
+#include "passes/plan/ScheduleBlock.h"
 
 using namespace mlir;
 using namespace tk;
@@ -105,8 +105,13 @@ static unsigned firstOfRun(ComputeOp compute, Value last, ArrayRef<BlockArgument
 
 void tk::mergeIndices(StatementShape &shape) {
   ComputeOp compute = shape.compute;
-  if (shape.contractions.size() != 1 || shape.reductions.size() != 1 ||
-      findScheduleBlock(shape.kernel))
+  if (shape.contractions.size() != 1 || shape.reductions.size() != 1)
+    return;
+  // A schedule that gives one of them a tile, or a thread outputs, means each by itself. A tile of
+  // the last one is a tile of all.
+  const ScheduleBlock block = readScheduleBlock(shape);
+  auto hasTile = [&](BlockArgument index) { return block.tiles.lookup(index) > 1; };
+  if (!block.coarsen.empty())
     return;
   Contraction &product = shape.contractions.front();
   tk::ReduceOp op = product.op;
@@ -117,6 +122,8 @@ void tk::mergeIndices(StatementShape &shape) {
   if (!isPlain || op.getNumIndices() < 2 || !areExtentsOfKernel(op, shape.kernel))
     return;
   const unsigned innermost = op.getNumIndices() - 1;
+  if (llvm::any_of(llvm::seq(innermost), [&](unsigned n) { return hasTile(op.getIndex(n)); }))
+    return;
   Value tiled[] = {product.m, product.n, op.getIndex(innermost)};
   Operation *factors = op.getYield().getValues()[0].getDefiningOp();
   auto a = withoutExtension(factors->getOperand(0)).getDefiningOp<LoadOp>();
@@ -142,7 +149,8 @@ void tk::mergeIndices(StatementShape &shape) {
   });
   Value last = llvm::is_contained(own, product.m) ? product.m : product.n;
   unsigned first = firstOfRun(compute, last, own), end = cast<BlockArgument>(last).getArgNumber();
-  if (!llvm::is_contained(own, last) || first == end)
+  if (!llvm::is_contained(own, last) || first == end ||
+      llvm::any_of(llvm::seq(first, end), [&](unsigned n) { return hasTile(compute.getIndex(n)); }))
     return;
   gpu::changePlan(compute, [&](gpu::KernelPlan &plan) {
     plan.mergedTerms = true;
