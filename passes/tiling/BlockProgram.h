@@ -53,6 +53,9 @@ struct Axis {
   /// The last tile ends with the range. The first one then may begin before it: index values below
   /// 0 are outside for all, too, and those from `limit` on are none of a tile's own.
   bool endsWithRange = false;
+  /// The last tile is as full as the others: it begins early enough to end with the range, if that
+  /// has a tile's elements, and computes some of those of the tile before it again.
+  bool overlapsLast = false;
   /// Tiles from fullFrom (null: any) to fullTo are inside all bounds; null: not known.
   mlir::Value fullFrom, fullTo;
   /// The range ends at this extent at the latest, which is what an index that stands for it has to
@@ -103,6 +106,7 @@ private:
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
   bool mayEndWithRange(unsigned p);
+  bool mayOverlapLast(unsigned p);
   void putRowsFirst();
   bool looksUpFactor(unsigned id);
   mlir::Value tilesOf(unsigned id);

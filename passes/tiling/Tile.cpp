@@ -6,7 +6,9 @@
 //    one tile of each. An index that one tile holds entirely has no grid axis.
 // 2. The scalar body is rebuilt over tiles (BlockProgram.h). Reductions become loops over tiles.
 // 3. An extent that its tile does not divide is masked, unless facts about sizes prove that it
-//    does.
+//    does. The last tile of a product of warpgroups may begin earlier instead, and compute some
+//    elements of the tile before it again: rows of a TMA load that lie behind the tensor take
+//    several times as long as others.
 // 4. The pairs of bf16 parts that a step of an f32 sum multiplies are written out.
 // 5. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
 //

@@ -222,7 +222,16 @@ bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, A
   const int64_t begin = offset - buffer->low;
   for (int64_t c = begin / buffer->element; c <= (begin + bytes - 1) / buffer->element; ++c) {
     Cell &cell = buffer->cells[static_cast<size_t>(c)];
-    if (const Access *other = cell.overwrite(order, mine, viewer))
+    const Access *other = cell.overwrite(order, mine, viewer);
+    // The last tiles of a product may overlap those before them: blocks then write the same bits.
+    const int64_t first = std::max(begin, c * buffer->element),
+                  end = std::min(begin + bytes, (c + 1) * buffer->element);
+    if (other && other == &cell.write && !order.inCurrentCluster(*other) &&
+        std::memcmp(buffer->data + buffer->low + first,
+                    static_cast<const char *>(from) + (first - begin),
+                    static_cast<size_t>(end - first)) == 0)
+      continue;
+    if (other)
       return clash("writes", *buffer, c * buffer->element + buffer->low, other,
                    other == &cell.write);
   }

@@ -75,7 +75,7 @@ TEST_CASE("accesses that go round the primitives cannot reach memory", "[emu]") 
 }
 
 TEST_CASE("blocks and threads that write one element", "[emu]") {
-  std::string text = report("  tk::put(&y[i % 32], 0.0f);");
+  std::string text = report("  tk::put(&y[i % 32], i < 32 ? 0.0f : 1.0f);");
   INFO(text);
   CHECK(has(text, "block (1, 0, 0): thread 0 (warp 0, lane 0) writes y[0], which thread 0 (warp 0, "
                   "lane 0) of block number 0 wrote at k.tk:3 in the same launch"));
@@ -86,6 +86,16 @@ TEST_CASE("blocks and threads that write one element", "[emu]") {
   text = report("  tk::put(&y[i], 0.0f); if (i == 40) tk::get(&y[3]);");
   INFO(text);
   CHECK(has(text, "reads y[3], which thread 3 (warp 0, lane 3) of block number 0 wrote"));
+}
+
+TEST_CASE("blocks may write the same bits, as tiles that overlap do", "[emu]") {
+  CHECK(report("  tk::put(&y[i], 1.0f); if (i >= 32) tk::put(&y[i - 32], 1.0f);") == "");
+  // A zero of the other sign is another value, and to read what another block wrote is a race.
+  CHECK(has(report("  tk::put(&y[i], 0.0f); if (i >= 32) tk::put(&y[i - 32], -0.0f);"),
+            "writes y[0], which thread 0 (warp 0, lane 0) of block number 0 wrote"));
+  CHECK(
+      has(report("  tk::put(&y[i], 1.0f); if (i >= 32) tk::put(&y[i - 32], tk::get(&y[i - 32]));"),
+          "reads y[0], which thread 0 (warp 0, lane 0) of block number 0 wrote"));
 }
 
 TEST_CASE("barriers order accesses to global memory within a block", "[emu]") {
