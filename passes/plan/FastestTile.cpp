@@ -103,10 +103,11 @@ const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Valu
       const double width = places && !across
                                ? estimateSize(shape.kernel, shape.endOf(columns), share)
                                : static_cast<double>(across.value_or(usualExtent(columns)));
-      time += tile.timeOf(others *
-                              tile.count(places.value_or(usualExtent(rows)),
-                                         std::isnan(width) ? usualExtent(columns) : int64_t(width)),
-                          target.getProcessors());
+      const int64_t count =
+          others * tile.count(places.value_or(usualExtent(rows)),
+                              std::isnan(width) ? usualExtent(columns) : int64_t(width));
+      time += getMergedIndices(rows).size() > 1 ? tile.timeOfWindows(count, target.getProcessors())
+                                                : tile.timeOf(count, target.getProcessors());
     }
     return time;
   };
