@@ -7,7 +7,6 @@
 #include "compiler/Registration.h"
 #include "compiler/RelevantFacts.h"
 #include "compiler/StageText.h"
-#include "compiler/Stopwatch.h"
 #include "compiler/plan/KernelSignature.h"
 #ifdef TK_HAS_CPU
 #include "compiler/CpuBackend.h"
@@ -19,7 +18,6 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
-#include "passes/plan/ScheduleLimits.h"
 #include "passes/plan/StatementShape.h"
 #include "runtime/Environment.h"
 
@@ -256,52 +254,6 @@ Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {
   Diagnostics diags(sources);
   diagnostics.reportRefusals(diags);
   return compileError(diags, {driver.colour, driver.json});
-}
-
-/// What tiles are planned for at last, and what part of the room before each time.
-static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
-
-Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
-  if (to < Stage::Gpu)
-    return runStages(module, Stage::Tk, to, dump, seen);
-  if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump, seen); !fused)
-    return fused;
-  auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  for (int64_t shared = target ? target.getShared() : 0;;) {
-    OwningOpRef<ModuleOp> fused = module.clone();
-    Status lowered = runStages(module, Stage::Fused, to, dump, seen);
-    shared = shared * lessShared / ofShared;
-    if (lowered || !module->hasAttr(gpu::needsLessAttrName) || shared < leastShared)
-      return lowered;
-    module.getBodyRegion().takeBody(fused->getBodyRegion());
-    module->setAttrs(fused->getOperation()->getAttrDictionary());
-    module->setAttr(planningSharedAttrName, Builder(context.get()).getI64IntegerAttr(shared));
-  }
-}
-
-Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Dump &dump,
-                                 StageSeen seen) {
-  PassDiagnostics collect(context.get());
-  Stopwatch watch;
-  PipelineOptions pipeline = driver.pipeline;
-  if (module->hasAttr(batchInvariantAttrName))
-    leaveOutSizedSteps(pipeline.disabled);
-  for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
-                             std::pair(Stage::Gpu, "gpu")}) {
-    if (stage > to)
-      break;
-    if (stage <= from)
-      continue;
-    if (failed(runPipeline(module, from, stage, pipeline)))
-      return passError(collect);
-    if (dump.enabled())
-      dump.write(std::string(name) + ".mlir", printModule(module));
-    if (seen)
-      seen(name, module);
-    from = stage;
-  }
-  detail::log_message("passes: " + watch.str());
-  return {};
 }
 
 Expected<std::string> CompiledSource::stage_text(size_t kernel, std::string_view stage,

@@ -17,8 +17,9 @@ using namespace mlir;
 namespace tk {
 namespace {
 
-/// Elements of a table, and of all of them, that are computed.
+/// Elements of a table, and of all of them, that are computed; and of a parameter.
 constexpr int64_t mostElements = 1 << 14, mostElementsTogether = 1 << 16;
+constexpr int64_t mostOfParameter = 1 << 20;
 /// Stands for a length that nothing but the program's own extents limits; sums of two fit 32 bits.
 constexpr int64_t longest = 1 << 29;
 
@@ -38,15 +39,15 @@ public:
   }
   std::optional<int64_t> value(Value size) const { return known.scalar(size); }
   /// The shape of a tensor with few elements.
-  std::optional<SmallVector<int64_t>> smallShape(Value tensor) const {
+  std::optional<SmallVector<int64_t>> smallShape(Value tensor, int64_t most = mostElements) const {
     SmallVector<int64_t> shape;
     int64_t count = 1;
     for (Value size : getExtents(kernel, tensor)) {
       std::optional<int64_t> number = known.scalar(size);
-      if (!number || *number < 0 || *number > mostElements)
+      if (!number || *number < 0 || *number > most)
         return std::nullopt;
       count *= *number;
-      if (count > mostElements)
+      if (count > most)
         return std::nullopt;
       shape.push_back(*number);
     }
@@ -316,19 +317,21 @@ TensorTables usualTables(KernelOp program, ModuleOp fused, ArrayRef<int64_t> dim
     if (program.getParam(n).getInout())
       return {};
     if (!type || !type.getElementType().isInteger() || type.getElementType().isInteger(1) ||
-        !sizes.smallShape(kernel.getParamArguments()[n]))
+        !sizes.smallShape(kernel.getParamArguments()[n], mostOfParameter))
       continue;
     UseOfValues uses(asWritten);
     for (Operation *user : written.getUsers())
       if (auto load = dyn_cast<LoadOp>(user))
         uses.follow(load.getResult());
-    const SmallVector<int64_t> shape = *sizes.smallShape(kernel.getParamArguments()[n]);
+    const SmallVector<int64_t> shape =
+        *sizes.smallShape(kernel.getParamArguments()[n], mostOfParameter);
     int64_t count = 1;
     for (int64_t size : shape)
       count *= size;
     std::string name = program.getParam(n).getName().str();
     tables[name] = valuesFor(uses.use(), count);
-    given.insert(name);
+    if (count <= mostElements) // the interpreter goes through all that a table is made of
+      given.insert(name);
   }
   if (given.empty())
     return tables;

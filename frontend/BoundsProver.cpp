@@ -7,7 +7,8 @@
 // 3. Take each monomial for a variable of its own. Where that leaves a contradiction in the
 //    rationals, the goal holds.
 // 4. Otherwise multiply the constraints by non-negative symbols and try again: this is what
-//    relates `h / (H / G)` to G given H % G == 0.
+//    relates `h / (H / G)` to G given H % G == 0. Of a product of three symbols, `(c * R + r) * R`,
+//    multiply them by two.
 
 #include "frontend/Bounds.h"
 
@@ -102,29 +103,46 @@ bool Prover::nonNegative(const Poly &p, const std::vector<Atom> &active) const {
         multipliers.insert(m.begin(), m.end());
   if (multipliers.empty())
     return false;
-  std::vector<Poly> base = system;
-  for (Atom a : multipliers) {
+  auto isNeverNegative = [&](Atom a) {
     const AtomInfo &info = symbols[a];
-    Poly x = Poly::atom(a);
-    bool sure = info.kind == AtomKind::Dim ||
-                (info.kind == AtomKind::Index && info.lo.isConstant() && info.lo.constant() >= 0);
-    if (info.kind == AtomKind::Quotient) {
-      std::vector<Poly> negative{Poly(-1) - x};
-      systemFacts(x, {}, negative);
-      sure = contradictory(negative) ||
-             std::all_of(info.num.terms().begin(), info.num.terms().end(), [&](auto &t) {
-               return t.second > 0 && std::all_of(t.first.begin(), t.first.end(), [&](Atom b) {
-                        return symbols[b].kind == AtomKind::Dim;
-                      });
+    if (info.kind == AtomKind::Dim ||
+        (info.kind == AtomKind::Index && info.lo.isConstant() && info.lo.constant() >= 0))
+      return true;
+    if (info.kind == AtomKind::Index)
+      return false;
+    std::vector<Poly> negative{Poly(-1) - Poly::atom(a)};
+    systemFacts(Poly::atom(a), {}, negative);
+    auto isOfDims = [&](const auto &term) {
+      return term.second > 0 && std::all_of(term.first.begin(), term.first.end(), [&](Atom b) {
+               return symbols[b].kind == AtomKind::Dim;
              });
-    }
-    if (!sure)
-      continue;
-    system.push_back(x);
+    };
+    return contradictory(negative) ||
+           (info.kind == AtomKind::Quotient &&
+            std::all_of(info.num.terms().begin(), info.num.terms().end(), isOfDims));
+  };
+  const std::vector<Poly> base = system;
+  std::vector<Poly> sure;
+  for (Atom a : multipliers)
+    if (isNeverNegative(a))
+      sure.push_back(Poly::atom(a));
+  auto multiply = [&](const Poly &factor, std::size_t most) {
     for (const Poly &c : base)
-      if (degree(c) <= 2 && system.size() < kMaxConstraints)
-        system.push_back(c * x);
+      if (degree(c) <= most && system.size() < kMaxConstraints)
+        system.push_back(c * factor);
+  };
+  for (const Poly &x : sure) {
+    system.push_back(x);
+    multiply(x, 2);
   }
+  if (contradictory(system))
+    return true;
+  if (degree(p) < 3)
+    return false;
+  for (const Poly &x : sure)
+    for (const Poly &y : sure)
+      if (!(y < x))
+        multiply(x * y, 1);
   return contradictory(system);
 }
 

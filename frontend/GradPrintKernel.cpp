@@ -124,6 +124,31 @@ void GradKernel::joinRows(std::vector<Statement> &lines) {
   }
 }
 
+/// Puts what a line reads in front of it: the norm of weights may be a later statement's.
+template <typename Statement> static void defineBeforeReads(std::vector<Statement> &lines) {
+  std::map<std::string, std::size_t> definitions;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    definitions[lines[i].name] = i;
+  std::vector<Statement> ordered;
+  std::vector<bool> isPlaced(lines.size(), false);
+  auto place = [&](auto &self, std::size_t at) -> void {
+    if (isPlaced[at])
+      return;
+    isPlaced[at] = true;
+    walk(lines[at].value, [&](const Term &t) {
+      auto read = t.kind == TermKind::Access || t.kind == TermKind::Name ? definitions.find(t.name)
+                                                                         : definitions.end();
+      if (read != definitions.end())
+        self(self, read->second);
+      return true;
+    });
+    ordered.push_back(lines[at]);
+  };
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    place(place, i);
+  lines = std::move(ordered);
+}
+
 std::string GradKernel::print() {
   // 1. What the kernel itself computes. Weights of a softmax are computed anew from a row's norm.
   for (Statement &s : statements) {
@@ -146,6 +171,7 @@ std::string GradKernel::print() {
     if (auto it = after.find(&s); it != after.end())
       lines.insert(lines.end(), it->second.begin(), it->second.end());
   }
+  defineBeforeReads(lines);
 
   // 2. Adjoints, then the gradients that are asked for.
   lines.insert(lines.end(), adjoints.begin(), adjoints.end());

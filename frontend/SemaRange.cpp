@@ -196,9 +196,14 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
     switch (e.kind) {
     case ast::ExprKind::Unary:
       return self(self, *static_cast<const ast::Unary &>(e).operand, axis);
-    case ast::ExprKind::Binary:
-      self(self, *static_cast<const ast::Binary &>(e).lhs, axis);
-      return self(self, *static_cast<const ast::Binary &>(e).rhs, axis);
+    case ast::ExprKind::Binary: {
+      const auto &binary = static_cast<const ast::Binary &>(e);
+      // A multiple or a part of an index has a range of its own.
+      if (binary.op != ast::BinaryOp::Add && binary.op != ast::BinaryOp::Sub)
+        axis = nullptr;
+      self(self, *binary.lhs, axis);
+      return self(self, *binary.rhs, axis);
+    }
     case ast::ExprKind::If:
       for (const ast::ExprPtr *part :
            {&static_cast<const ast::If &>(e).condition, &static_cast<const ast::If &>(e).thenExpr,

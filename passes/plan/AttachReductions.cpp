@@ -170,7 +170,8 @@ static void attach(const StoredReduction &found) {
     }
     const unsigned number = cast<OpResult>(extrema).getResultNumber();
     SmallVector<Value> counts;
-    for (const TileReduction::Axis &axis : getTileReduction(producer, number)->axes)
+    const std::optional<TileReduction> partials = getTileReduction(producer, number);
+    for (const TileReduction::Axis &axis : partials->axes)
       counts.push_back(producer.getExtents()[axis.counter]);
     auto rest = ReduceOp::create(
         builder, reduce.getLoc(), kind, names, zeros, counts, reduce.getResult(k).getType(),

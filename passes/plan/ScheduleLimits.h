@@ -9,6 +9,8 @@ namespace tk::gpu {
 /// On a module of which a kernel was planned with more shared memory, or more elements of a thread,
 /// than there are.
 inline constexpr llvm::StringLiteral needsLessAttrName = "tkgpu.needs_less";
+/// On a module in which no plan fits with reductions computed where they are read: all are stored.
+inline constexpr llvm::StringLiteral storesReductionsAttrName = "tk.store_reductions";
 
 /// Reports that a function would need `bytes` of shared memory: at the kernel's schedule block if
 /// that shaped it, which is the program's mistake; else as an error of ours, and the module gets

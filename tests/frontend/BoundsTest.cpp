@@ -104,3 +104,22 @@ TEST_CASE("a minimum is that of all values of the indices", "[bounds]") {
   }
   CHECK(found > 1000); // else nothing was tested
 }
+
+TEST_CASE("constraints are multiplied by scalars that are known to be positive", "[bounds]") {
+  Symbols symbols;
+  const Poly r = Poly::atom(symbols.scalar("R")), channels = Poly::atom(symbols.dim("C"));
+  const Poly c = Poly::atom(symbols.index("c", 0, channels));
+  const Poly i = Poly::atom(symbols.index("i", 0, Poly::atom(symbols.dim("H"))));
+  const Poly two = c * r + symbols.remainder(i, r);
+  const Poly three = two * r + symbols.remainder(symbols.quotient(i, r), r);
+  Prover unknown(symbols);
+  CHECK_FALSE(unknown.nonNegative(channels * r - 1 - two));
+  Prover prover(symbols);
+  prover.assume(r - 1);
+  CHECK(prover.nonNegative(two));
+  CHECK(prover.nonNegative(channels * r - 1 - two));
+  CHECK_FALSE(prover.nonNegative(channels * r - 2 - two));
+  CHECK(prover.nonNegative(three));
+  CHECK(prover.nonNegative(channels * r * r - 1 - three));
+  CHECK_FALSE(prover.nonNegative(channels * r * r - 2 - three));
+}

@@ -21,7 +21,8 @@
 //    expressions of a reader are merged.
 // 6. Store a producer whose copies exceed the budget of work and code (FusionBudget.cpp).
 // 7. The module's attributes `tk.inline` and `tk.store` name results for which the cost rule is not
-//    asked (FusionChoices.h). A scan is stored all the same; so is what step 6 stores.
+//    asked (FusionChoices.h). A scan is stored all the same; so is what step 6 stores. With
+//    `tk.store_reductions` all reductions, scans and products are stored.
 // 8. Erase compute ops that nothing reads.
 //
 // The pass first fuses a copy of the module and runs the merging passes that follow on it. If an
@@ -42,6 +43,7 @@
 #include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
+#include "passes/plan/ScheduleLimits.h"
 #include "passes/tensor/fuse/FusionBudget.h"
 #include "passes/tensor/fuse/InlineProducer.h"
 
@@ -125,6 +127,12 @@ static bool isNamed(OpResult producer, StringRef attribute) {
   return names && llvm::is_contained(names, compute.getNames()[0]);
 }
 
+/// Has no plan of the kernel fitted with reductions computed where they are read?
+static bool isTooLargeInside(OpResult producer, ProducerKind kind) {
+  return kind != ProducerKind::Pointwise && !isNamed(producer, inlinedAttrName) &&
+         producer.getOwner()->getParentOfType<ModuleOp>()->hasAttr(gpu::storesReductionsAttrName);
+}
+
 /// Shall a result be computed where it is read, whatever that costs? A scan cannot be.
 static bool shallInline(OpResult producer, ProducerKind kind) {
   return kind != ProducerKind::Scan && isNamed(producer, inlinedAttrName);
@@ -136,6 +144,8 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     return "an operation would receive values of two computations of its sums";
   if (isNamed(producer, storedAttrName))
     return "an option asks for it";
+  if (isTooLargeInside(producer, kind))
+    return "no tiles fit with the kernel's reductions computed where they are read";
   if (shallInline(producer, kind))
     return whyOverBudget(reads);
   for (Read read : reads)
@@ -246,7 +256,7 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
       ProducerKind kind = classify(result);
       if (reads.empty() || (kind == ProducerKind::Products) != products ||
           !patterns->isOn(patternOf(kind)) || isComputedOnce(result) ||
-          isNamed(result, storedAttrName))
+          isNamed(result, storedAttrName) || isTooLargeInside(result, kind))
         continue;
       if (shallInline(result, kind)) {
         if (!whyOverBudget(reads))

@@ -20,6 +20,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <array>
+
 using namespace mlir;
 
 namespace tk {
@@ -159,6 +161,58 @@ static bool rowsAreCrossed(ReduceOp product, Read read) {
          });
 }
 
+/// The indices among `indices` that stand in one factor of a product alone, for either factor.
+static std::array<llvm::SetVector<Value>, 2> getSides(ReduceOp product, ArrayRef<Value> indices) {
+  Operation *term = product.getYield().getValues()[0].getDefiningOp();
+  std::array<llvm::SetVector<Value>, 2> sides;
+  for (Value index : indices) {
+    Dependence depends(ValueRange{index});
+    const bool inFirst = depends.on(term->getOperand(0)),
+               inSecond = depends.on(term->getOperand(1));
+    if (inFirst != inSecond)
+      sides[inSecond].insert(index);
+  }
+  return sides;
+}
+
+/// True if a block would need a tile of three sides: the rows and the columns of the `product` are
+/// indices of the consumer, and another product in it has a row or a column that is neither. The
+/// first product of a chain has the terms of the second one on one side instead.
+static bool needsThirdSide(ReduceOp product, Read read) {
+  if (!isContraction(product))
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<Value> own, ofReader, terms;
+  for (auto [axis, component] : llvm::zip_equal(
+           compute.getIndicesOf(read.producer.getResultNumber()), read.load.getIndices())) {
+    auto index = dyn_cast<BlockArgument>(component);
+    if (index && isParallel(index, read.consumer)) {
+      own.push_back(compute.getIndex(axis));
+      ofReader.push_back(index);
+    } else if (index) {
+      terms.push_back(compute.getIndex(axis));
+    }
+  }
+  const auto [rows, columns] = getSides(product, own);
+  const auto ofTerms = getSides(product, terms);
+  const size_t inOneFactor = std::max(ofTerms[0].size(), ofTerms[1].size());
+  if (rows.empty() || columns.empty() || (!terms.empty() && inOneFactor == terms.size()))
+    return false;
+  llvm::DenseSet<Value> tile;
+  for (auto [mine, index] : llvm::zip_equal(own, ofReader))
+    if (rows.contains(mine) || columns.contains(mine))
+      tile.insert(index);
+  const SmallVector<Value> all(read.consumer.getBlock()->getArguments());
+  return read.consumer
+      ->walk([&](ReduceOp other) {
+        const bool isApart =
+            isContraction(other) &&
+            llvm::any_of(getRows(other, all), [&](Value index) { return !tile.contains(index); });
+        return isApart ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// True if TMA can load the tiles of `load`, a factor of `product`: boxes of rows, or groups of
 /// rows that a table names.
 static bool hasBoxes(LoadOp load, ReduceOp product, ComputeOp compute) {
@@ -246,6 +300,8 @@ std::optional<std::string> whyNotProducts(Operation *product, Read read, const R
       return why;
     if (rowsAreCrossed(reduce, read))
       return "its rows are others than those of the product that reads it";
+    if (needsThirdSide(reduce, read))
+      return "a tile of its rows and columns would have a third side, that of another product";
     if (leavesFewChains(reduce, read, reach))
       return "its reader has few tiles, and reduces over chains of products in each";
   }

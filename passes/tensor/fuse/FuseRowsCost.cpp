@@ -2,8 +2,8 @@
 //
 // The second rule of FuseProducersCost.cpp, for each read of a reduction that is no matrix product,
 // or of a value computed from one. The reduction is fused if no work is repeated, or if the extra
-// indices are the row itself and one block, or one cluster, holds the row. Otherwise the number of
-// repetitions must be known and small.
+// indices are the row itself and one block, or one cluster, holds the row: not in the epilogue of a
+// product. Otherwise the number of repetitions must be known and small.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducersCost.h"
@@ -204,6 +204,26 @@ static bool slowsProduct(ReduceOp reduce, ComputeOp consumer) {
   });
 }
 
+/// True if the reader is the epilogue of a product: one in it, or one that it alone reads, element
+/// by element, through compute ops that are so themselves. A block then has a tile of the product,
+/// not whole rows.
+static bool followsProduct(ComputeOp consumer) {
+  if (llvm::any_of(consumer.getBlock()->getOps<ReduceOp>(),
+                   [](ReduceOp reduce) { return isContraction(reduce); }))
+    return true;
+  return llvm::any_of(consumer.getBlock()->getOps<LoadOp>(), [&](LoadOp load) {
+    auto element = dyn_cast<OpResult>(load.getTensor());
+    auto compute = element ? dyn_cast<ComputeOp>(element.getOwner()) : ComputeOp();
+    if (!compute || !llvm::all_of(element.getUsers(), [&](Operation *user) {
+          return user->getBlock() == consumer.getBlock();
+        }))
+      return false;
+    const ProducerKind kind = classify(element);
+    return kind == ProducerKind::Products ||
+           (kind == ProducerKind::Pointwise && followsProduct(compute));
+  });
+}
+
 std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
                                       int64_t maxExtra) {
   if (!reach.reduced.empty())
@@ -217,7 +237,8 @@ std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &r
     return delaysParts(reduce, read)
                ? std::optional<std::string>("parts of what its reader reduces would wait for it")
                : std::nullopt;
-  if (isRowOf(reduce, reach.extra, read.consumer) && !runsAcross(reduce)) {
+  if (isRowOf(reduce, reach.extra, read.consumer) && !runsAcross(reduce) &&
+      !followsProduct(read.consumer)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
       return "there are few rows, longer than what blocks hold together";
     if (!isTooLarge(reduce, reach.extra, read.consumer))

@@ -1,0 +1,88 @@
+//===- LowerStages.cpp - run the pipeline until a kernel fits -------------===//
+//
+// 1. Run the passes up to the stage that is asked for.
+// 2. If the tiles of a launch need more shared memory or more registers than there are, plan the
+//    fused kernel again for less, three quarters of the memory each time.
+// 3. If no plan fits, fuse the kernel anew with all reductions, scans and products stored.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/CompiledSource.h"
+
+#include "compiler/BatchInvariance.h"
+#include "compiler/Dump.h"
+#include "compiler/PassDiagnostics.h"
+#include "compiler/StageText.h"
+#include "compiler/Stopwatch.h"
+#include "dialects/tk/TkInvariance.h"
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/plan/ScheduleLimits.h"
+#include "passes/plan/StatementShape.h"
+#include "runtime/Environment.h"
+
+using namespace mlir;
+
+namespace tk {
+
+/// What tiles are planned for at last, and what part of the room before each time.
+static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
+
+/// Puts `from` in place of the contents of `module`.
+static void restore(ModuleOp module, ModuleOp from) {
+  module.getBodyRegion().takeBody(from.getBodyRegion());
+  module->setAttrs(from->getAttrDictionary());
+}
+
+Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
+  if (to < Stage::Gpu)
+    return runStages(module, Stage::Tk, to, dump, seen);
+  auto lowerWithLess = [&]() -> Status {
+    if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump, seen); !fused)
+      return fused;
+    auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+    for (int64_t shared = target ? target.getShared() : 0;;) {
+      OwningOpRef<ModuleOp> fused = module.clone();
+      Status lowered = runStages(module, Stage::Fused, to, dump, seen);
+      shared = shared * lessShared / ofShared;
+      if (lowered || !module->hasAttr(gpu::needsLessAttrName) || shared < leastShared)
+        return lowered;
+      restore(module, *fused);
+      module->setAttr(planningSharedAttrName, Builder(context.get()).getI64IntegerAttr(shared));
+    }
+  };
+  OwningOpRef<ModuleOp> tensors = module.clone();
+  Status lowered = lowerWithLess();
+  // What is fused must not depend on sizes where results do not.
+  if (lowered || !module->hasAttr(gpu::needsLessAttrName) ||
+      module->hasAttr(batchInvariantAttrName))
+    return lowered;
+  restore(module, *tensors);
+  module->setAttr(gpu::storesReductionsAttrName, UnitAttr::get(context.get()));
+  return lowerWithLess();
+}
+
+Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Dump &dump,
+                                 StageSeen seen) {
+  PassDiagnostics collect(context.get());
+  Stopwatch watch;
+  PipelineOptions pipeline = driver.pipeline;
+  if (module->hasAttr(batchInvariantAttrName))
+    leaveOutSizedSteps(pipeline.disabled);
+  for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
+                             std::pair(Stage::Gpu, "gpu")}) {
+    if (stage > to)
+      break;
+    if (stage <= from)
+      continue;
+    if (failed(runPipeline(module, from, stage, pipeline)))
+      return passError(collect);
+    if (dump.enabled())
+      dump.write(std::string(name) + ".mlir", printModule(module));
+    if (seen)
+      seen(name, module);
+    from = stage;
+  }
+  detail::log_message("passes: " + watch.str());
+  return {};
+}
+
+} // namespace tk
