@@ -2,7 +2,8 @@
 and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py few` takes few rows, of bf16 and of
 weights in 8 bits with scales (the peer multiplies by them in bf16), and gives times over those of the bytes;
 `gemm.py f32` takes f32 in many sizes, with the errors of both; `gemm.py fused` compares products with what
-follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
+follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune; `gemm.py odd` takes
+rows and columns that tiles do not divide."""
 import logging
 import math
 import sys
@@ -39,6 +40,8 @@ LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14
          (4000, 4040, 4104), (512, 512, 512))
 FLAT = ((16, 14336, 4096), (64, 14336, 4096), (128, 14336, 4096), (256, 14336, 4096),
         (128, 4096, 14336))
+ODD = tuple((m, 8192, 4096) for m in (24, 33, 40, 48, 65, 80, 96, 100, 120, 129, 160, 200, 300, 384, 500, 1000)) + tuple(
+    (4096, n, 4096) for n in (40, 96, 200, 320, 1040))
 QUICK = ((4096, 4096, 4096), (8192, 8192, 8192), (4000, 4040, 4104), (512, 512, 512))
 
 
@@ -263,6 +266,10 @@ if __name__ == "__main__":
         sys.exit()
     if sys.argv[1:] == ["few"]:
         few(14336, 4096)
+        sys.exit()
+    if sys.argv[1:] == ["odd"]:
+        ratios = [case(*size, "bf16", "NT") for size in ODD]
+        print(f"odd sizes: geometric mean of the ratios {mean(ratios):.3f}, least {min(ratios):.3f}")
         sys.exit()
     if sys.argv[1:] == ["f32"]:
         ratios = [wide(size, size, size, layout) for size in (8192, 4096, 2048, 1024) for layout in LAYOUTS]

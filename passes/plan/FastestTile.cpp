@@ -88,6 +88,16 @@ int64_t Planner::usualExtent(Value index) {
   return usualPlaces(index, usualShare).value_or(shape.upperOf(index).value_or(assumedExtent));
 }
 
+/// About how many rows of one tile that holds a whole range lie behind the range. The last of
+/// several tiles has none: it begins earlier (tk-tile).
+static int64_t rowsBehind(StatementShape &shape, Value index, int64_t size) {
+  const SizeFact fact = getSizeFact(shape.kernel, shape.endOf(index));
+  if (!getMergedIndices(index).empty() || fact.exact || !fact.upper || *fact.upper > size)
+    return 0;
+  const double usual = estimateSize(shape.kernel, shape.endOf(index));
+  return std::isnan(usual) ? 0 : std::max<int64_t>(size - static_cast<int64_t>(usual), 0);
+}
+
 /// The fastest tile of `rows` and `columns` whose sums warpgroups hold, if `others` products are
 /// computed side by side.
 const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Value columns,
@@ -108,6 +118,8 @@ const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Valu
                               std::isnan(width) ? usualExtent(columns) : int64_t(width));
       time += getMergedIndices(rows).size() > 1 ? tile.timeOfWindows(count, target.getProcessors())
                                                 : tile.timeOf(count, target.getProcessors());
+      const int64_t behind = rowsBehind(shape, rows, tile.m) + rowsBehind(shape, columns, tile.n);
+      time += tile.timeBehind(count, target.getProcessors(), behind);
     }
     return time;
   };

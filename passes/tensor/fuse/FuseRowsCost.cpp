@@ -208,8 +208,11 @@ static bool slowsProduct(ReduceOp reduce, ComputeOp consumer) {
 /// by element, through compute ops that are so themselves. A block then has a tile of the product,
 /// not whole rows.
 static bool followsProduct(ComputeOp consumer) {
-  if (llvm::any_of(consumer.getBlock()->getOps<ReduceOp>(),
-                   [](ReduceOp reduce) { return isContraction(reduce); }))
+  auto hasProduct = [](ComputeOp compute) {
+    return llvm::any_of(compute.getBlock()->getOps<ReduceOp>(),
+                        [](ReduceOp reduce) { return isMatrixProduct(reduce); });
+  };
+  if (hasProduct(consumer))
     return true;
   return llvm::any_of(consumer.getBlock()->getOps<LoadOp>(), [&](LoadOp load) {
     auto element = dyn_cast<OpResult>(load.getTensor());
@@ -218,9 +221,8 @@ static bool followsProduct(ComputeOp consumer) {
           return user->getBlock() == consumer.getBlock();
         }))
       return false;
-    const ProducerKind kind = classify(element);
-    return kind == ProducerKind::Products ||
-           (kind == ProducerKind::Pointwise && followsProduct(compute));
+    return hasProduct(compute) ||
+           (classify(element) == ProducerKind::Pointwise && followsProduct(compute));
   });
 }
 
