@@ -215,6 +215,9 @@ static constexpr PatternInfo joinPatterns[] = {
     {.name = "moments", .summary = "Reduce a mean and a variance in one exchange."},
     {.name = "differences", .summary = "Take a sum of differences from the moments."},
     {.name = "maxima", .summary = "Reduce a maximum and a sum of exponentials in one exchange."},
+    {.name = "means",
+     .summary = "Separate a sum about a mean into sums that do not need the mean."},
+    {.name = "next-rows", .summary = "Exchange the next row's sums while this row is computed."},
 };
 
 static constexpr PatternInfo refillPatterns[] = {

@@ -45,6 +45,14 @@ bool tk::gpu::hasOwnExchange(Operation *op, JoinKind kind) {
          op->getParentOfType<WarpRolesOp>();
 }
 
+bool tk::gpu::isReadAtEnd(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  auto function = loop ? dyn_cast<FuncOp>(loop->getParentOp()) : FuncOp();
+  return function && function.isSpread() && !op->use_empty() &&
+         llvm::all_of(op->getUsers(),
+                      [&](Operation *user) { return user == loop.getBody()->getTerminator(); });
+}
+
 AxisBits tk::gpu::joinedBits(gpu::ReduceOp reduce) {
   AxisBits bits = axisBits(getLayout(reduce.getSource().getType()), reduce.getAxis());
   if (auto before = reduce.getSource().getDefiningOp<gpu::ReduceOp>(); before && before.getOpen()) {
@@ -129,6 +137,7 @@ void tk::gpu::joinNeighbours(FuncOp function) {
       return;
     gpu::ReduceOp next = nextReduction(first);
     if (next && isExchanged(next) == kind && next.getKind() == first.getKind() &&
+        isReadAtEnd(next) == isReadAtEnd(first) &&
         getLayout(next.getSource().getType()) == getLayout(first.getSource().getType()) &&
         next.getAxis() == first.getAxis() && moveBehind(first, next))
       first.setBesideNext(true);

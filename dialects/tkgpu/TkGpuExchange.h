@@ -49,6 +49,9 @@ ReduceOp reductionBeside(ReduceOp reduce);
 
 /// Bytes that a block needs to combine `count` values of `bytes` each, for each thread.
 int64_t joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes);
+/// Is what a cluster's blocks join in `op` read by the end of a loop's body alone? They then send
+/// their parts where the operation stands, and wait for the others' at that end.
+bool isReadAtEnd(mlir::Operation *op);
 /// Bytes that a block needs to combine a pair of floats of each warp (tkgpu.moments,
 /// tkgpu.weights).
 int64_t pairBytes(FuncOp function);

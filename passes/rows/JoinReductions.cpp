@@ -16,10 +16,13 @@
 //    `tkgpu.weights`, if the exponentials need only be exact for 16 bits. The exponentials of each
 //    warp are used again, times one number a warp. Quotients by the sum become products with its
 //    reciprocal.
-// 5. A thread holds its elements as f32 meanwhile. Rows of more than 32 elements a thread are
+// 5. Patterns `means` and `next-rows` take clusters whose blocks carry sums of columns. A sum about
+//    a mean becomes sums that do not need it (SeparateMeans.cpp). The next row's sums are exchanged
+//    while this row is computed (OverlapExchanges.cpp).
+// 6. A thread holds its elements as f32 meanwhile. Rows of more than 32 elements a thread are
 //    declined, unless they are read from thread-private staging. They are then read in chunks, and
 //    once more for the exponentials.
-// 6. In a cluster, a reduction in a branch or an inner loop is declined: the blocks exchange only
+// 7. In a cluster, a reduction in a branch or an inner loop is declined: the blocks exchange only
 //    where all execute it.
 //
 // Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
@@ -37,6 +40,7 @@
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/Rows.h"
 #include "passes/numerics/ApproximateExps.h"
+#include "passes/rows/OverlapExchanges.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -255,6 +259,14 @@ struct JoinReductions : tk::impl::JoinReductionsBase<JoinReductions> {
     patterns.run("maxima", [&] {
       for (gpu::ReduceOp sum : sums)
         numJoined += joinWeights(sum);
+    });
+    patterns.run("means", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numJoined += separateMeans(function);
+    });
+    patterns.run("next-rows", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        overlapExchanges(function);
     });
   }
 };

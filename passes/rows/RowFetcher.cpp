@@ -137,8 +137,11 @@ bool RowFetcher::analyse(int64_t blocks, int64_t budget) {
       held.push_back(load);
   }
   stages = std::min((budget - bytesOf(kept)) / bytes, enoughStages);
+  // Beside rows that are on their way, a cluster that carries sums of columns has two on chip
+  // (tk-overlap-exchanges).
+  const int64_t onChip = getPlan(function).carriesTiles ? rowsOnChip : 0;
   if (function.isSpread() && blocks == 1)
-    stages = std::min(stages, int64_t(llvm::divideCeil(enoughBytes, bytes)));
+    stages = std::min(stages, int64_t(llvm::divideCeil(enoughBytes, bytes)) + onChip);
   return true;
 }
 

@@ -19,12 +19,11 @@ TK_DEVICE void prepare_exchange(Exchange<T, n, warps, blocks> *exchange, Place p
   phase_init(&exchange[1].arrived, 1, place);
 }
 
-// Joins the values of all warps of all `blocks` blocks of the cluster, whose lanes all hold the
-// same ones: first the block's, then one part of each block, which is sent without waiting for
-// anything else that was written. `round` counts the uses of `exchange`.
+// Sends what the warps of this block have, whose lanes all hold the same values: first the block's
+// are joined, then one part goes to each block, without waiting for anything else that was written.
 template <class Op, int n, class T, int warps, int blocks>
-TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
-                              Place place = {}) {
+TK_DEVICE void send_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int round,
+                            Place place = {}) {
   Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
   if (lane_index() == 0)
     for_each<n>([&](int r) { put(&parts.own[r * warps + warp_index()], x[r], place); });
@@ -38,15 +37,30 @@ TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange
         send_to(&parts.all[r * blocks + cluster_rank()], x[r], &parts.arrived, lane_index(), place);
       });
   }
+}
+
+// Awaits the parts of all `blocks` blocks of the cluster, and joins them.
+template <class Op, int n, class T, int warps, int blocks>
+TK_DEVICE void receive_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
+                               Place place = {}) {
+  Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
   phase_wait(&parts.arrived, round >> 1 & 1, place);
   join_parts<Op, blocks>(x, parts.all, place);
   ++round;
 }
 
+// Both at once. `round` counts the uses of `exchange`.
+template <class Op, int n, class T, int warps, int blocks>
+TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
+                              Place place = {}) {
+  send_cluster<Op>(x, exchange, round, place);
+  receive_cluster<Op>(x, exchange, round, place);
+}
+
 // The same for a pair whose parts have `count` elements each.
 template <class Pair, int warps, int blocks>
-TK_DEVICE void join_cluster(Pair &x, float count, Exchange<float, 2, warps, blocks> *exchange,
-                            int &round, Place place = {}) {
+TK_DEVICE void send_pair(Pair &x, float count, Exchange<float, 2, warps, blocks> *exchange,
+                         int round, Place place = {}) {
   Exchange<float, 2, warps, blocks> &parts = exchange[round & 1];
   if (lane_index() == 0) {
     put(&parts.own[warp_index()], x.first, place);
@@ -64,11 +78,22 @@ TK_DEVICE void join_cluster(Pair &x, float count, Exchange<float, 2, warps, bloc
       send_to(&parts.all[blocks + cluster_rank()], x.second, &parts.arrived, lane_index(), place);
     }
   }
+}
+template <class Pair, int warps, int blocks>
+TK_DEVICE void receive_pair(Pair &x, float count, Exchange<float, 2, warps, blocks> *exchange,
+                            int &round, Place place = {}) {
+  Exchange<float, 2, warps, blocks> &parts = exchange[round & 1];
   phase_wait(&parts.arrived, round >> 1 & 1, place);
   x.first = get(&parts.all[lane_index() % blocks], place);
   x.second = get(&parts.all[blocks + lane_index() % blocks], place);
   x.template join_lanes<blocks - 1>(count * warps, place);
   ++round;
+}
+template <class Pair, int warps, int blocks>
+TK_DEVICE void join_cluster(Pair &x, float count, Exchange<float, 2, warps, blocks> *exchange,
+                            int &round, Place place = {}) {
+  send_pair(x, count, exchange, round, place);
+  receive_pair(x, count, exchange, round, place);
 }
 
 // Numbers that one thread of a cluster draws and tells the others. There are two, used in turn, as

@@ -120,9 +120,12 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
        scalar(loop.getLowerBound()) + "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
        " += " + scalar(loop.getStep()) + ") {");
   ++indent;
+  std::vector<std::function<void()>> outer = std::exchange(receives, {});
   if (mlir::failed(emitBlock(*loop.getBody())))
     return failure();
   locate(loop.getBody()->getTerminator()->getLoc());
+  for (const std::function<void()> &receive : std::exchange(receives, std::move(outer)))
+    receive();
   if (mlir::failed(assignAll(loop.getBody()->getTerminator()->getOperands(), carried)))
     return failure();
   --indent;

@@ -24,9 +24,23 @@ void KernelEmitter::joinPairs(llvm::StringRef pair, Value source) {
 LogicalResult KernelEmitter::emitMoments(gpu::MomentsOp moments) {
   const std::string pair = freshName("moments");
   line("tk::Moments " + pair + " = tk::moments_of_warp(" + materialize(moments.getSource()) + ");");
-  joinPairs(pair, moments.getSource());
-  declare(moments.getMean(), pair + ".first");
-  declare(moments.getSquares(), pair + ".second");
+  auto declareBoth = [this, moments, pair]() mutable {
+    declare(moments.getMean(), pair + ".first");
+    declare(moments.getSquares(), pair + ".second");
+  };
+  if (!gpu::isReadAtEnd(moments)) {
+    joinPairs(pair, moments.getSource());
+    declareBoth();
+    return success();
+  }
+  const std::string arguments = "(" + pair + ", " +
+                                std::to_string(registersOf(moments.getSource()) * 32) + ", " +
+                                declareExchange("float", 2, 4) + ");";
+  line("tk::send_pair" + arguments);
+  receives.emplace_back([this, arguments, declareBoth]() mutable {
+    line("tk::receive_pair" + arguments);
+    declareBoth();
+  });
   return success();
 }
 

@@ -83,6 +83,27 @@ void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type
     line(loopHeader(count) + " " + array + "[r] = (" + type + ")" + values + "[r];");
 }
 
+void KernelEmitter::combineAtEnd(gpu::ReduceOp reduce, llvm::StringRef array,
+                                 llvm::StringRef functor) {
+  llvm::SmallVector<Value> results = {reduce.getResult()};
+  std::string sums = array.str();
+  if (gpu::ReduceOp beside = gpu::reductionBeside(reduce)) {
+    sums = freshName("both");
+    line("float " + sums + "[2] = {" + names[beside.getResult()] + "[0], " + array + "[0]};");
+    results.insert(results.begin(), beside.getResult());
+  }
+  line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(gpu::joinedBits(reduce).lanes) + ">(" +
+       sums + ");");
+  const std::string arguments = "<" + functor.str() + ">(" + sums + ", " +
+                                declareExchange("float", results.size(), sizeof(float)) + ");";
+  line("tk::send_cluster" + arguments);
+  receives.emplace_back([this, results, sums, arguments] {
+    line("tk::receive_cluster" + arguments);
+    for (auto [number, result] : llvm::enumerate(results))
+      declare(result, sums + "[" + std::to_string(number) + "]");
+  });
+}
+
 /// Do all threads meet between one execution of `op` and the next, for another reduction in its
 /// block?
 static bool isFollowedByMeeting(Operation *op, gpu::FuncOp func) {
@@ -209,6 +230,10 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   const unsigned count = matched->registers;
   if (reduce.getBesideNext()) {
     names[result] = array; // until the next reduction
+    return success();
+  }
+  if (gpu::isReadAtEnd(reduce) && gpu::joinKindOf(reduce, func, bits) == gpu::JoinKind::Blocks) {
+    combineAtEnd(reduce, array, functor);
     return success();
   }
   if (gpu::ReduceOp beside = gpu::reductionBeside(reduce)) {

@@ -27,6 +27,9 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 
+#include <functional>
+#include <vector>
+
 namespace tk::cuda {
 
 /// The barrier of the consumer's warps.
@@ -263,6 +266,8 @@ private:
   /// As combineAcross, for all warps of a cluster; blocks that come here again are in step.
   void combineInCluster(llvm::StringRef array, llvm::StringRef type, llvm::StringRef functor,
                         unsigned count, unsigned bytes);
+  /// Sends a row's two sums, or one, and receives them where the loop's body ends.
+  void combineAtEnd(gpu::ReduceOp reduce, llvm::StringRef array, llvm::StringRef functor);
   /// Makes what the blocks exchange `count` values through; returns it and the number of its uses.
   std::string declareExchange(llvm::StringRef type, unsigned count, unsigned bytes);
   /// From here on all blocks of the cluster are known to run.
@@ -370,6 +375,8 @@ private:
   std::string preparations; ///< statements of one thread, before others' data may come
   std::string told, rounds; ///< what numbers are told through, and how often; empty before
   std::string untold;       ///< a statement that waits for what the cluster joins next
+  /// Writes what the end of a loop's body receives from the cluster's other blocks.
+  std::vector<std::function<void()>> receives;
 
   llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
   llvm::StringMap<std::string> caps; ///< by factors: what their polynomial is called here

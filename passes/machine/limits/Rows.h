@@ -160,6 +160,8 @@ inline constexpr int64_t enoughStages = 4;
 /// What a cluster's block that has a multiprocessor to itself wants of rows; what lies beyond is as
 /// much more to be done when there is nothing left to bring (tk-hand-out-tiles).
 inline constexpr int64_t enoughBytes = 65536;
+/// Rows that a cluster's block computes at a time while it exchanges the next one's sums.
+inline constexpr int64_t rowsOnChip = 2;
 /// What a thread of a loop that adds up reads in each iteration, in bytes: of fewer, as of what an
 /// unrolled loop leaves over, there are few iterations.
 inline constexpr int64_t leastBytesOfSums = 64;
