@@ -4,6 +4,7 @@
 // numbers of its tiles.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/TileLoops.h"
@@ -129,11 +130,14 @@ bool BlockProgram::mayOverlapLast(unsigned p) {
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     if (!llvm::is_contained(indicesInTile(r), p) || getTileReduction(compute, r))
       return false;
+  // Where a stored operand is padded, TMA takes tiles that begin at multiples of their size alone.
   Dependence onIndex(ValueRange{index});
   WalkResult others = compute.walk([&](LoadOp load) {
-    bool isPlain = isMerged || llvm::all_of(load.getIndices(), [&](Value at) {
-                     return at == index || !onIndex.on(at);
-                   });
+    const SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+    bool isPlain = isMerged || extents.size() == load.getIndices().size();
+    for (auto [at, extent] : llvm::zip(load.getIndices(), extents))
+      isPlain &= isMerged || !onIndex.on(at) ||
+                 (at == index && isSameExtent(extent, compute.getExtents()[p]));
     return isPlain ? WalkResult::advance() : WalkResult::interrupt();
   });
   return !others.wasInterrupted();
