@@ -218,21 +218,37 @@ int64_t Planner::planWindows(Value across) {
   });
   int64_t results = isShared ? resultsThatShare : resultsOfBlock;
   int64_t rows = below ? fit(below, std::max<int64_t>(results / columns, 1)) : 1;
+  // Windows that slide down columns alone read what lies above and below a tile twice: a high one.
+  const bool areColumns =
+      below && !isShared && slidesAlong(shape, below) && !slidesAlong(shape, across);
+  while (areColumns && columns > columnsAcross && fit(below, 2 * rows) == 2 * rows) {
+    columns /= 2;
+    rows *= 2;
+  }
+  // Planes that have fewer rows than that: a block has several of them.
+  const unsigned position = below ? cast<BlockArgument>(below).getArgNumber() : 0;
+  const Value outer = position > 0 ? Value(shape.compute.getIndex(position - 1)) : Value();
+  int64_t planes =
+      outer && !isShared ? fit(outer, std::max<int64_t>(results / (2 * columns * rows), 1)) : 1;
   const int64_t wanted = blocksOfWindows * target.getProcessors();
+  while (planes > 1 && blocks / (rows * planes) < wanted)
+    planes /= 2;
   while (rows > 1 && blocks / rows < wanted)
     rows /= 2;
-  if (rows * columns < threadsAcross || blocks / rows < wanted)
+  if (rows * planes * columns < threadsAcross || blocks / (rows * planes) < wanted)
     return 0;
   set(across, columns);
   // Two short sides of what slides share more than one long one, and leave less empty.
   const int64_t threads = threadsAcross * vectorBits / shape.narrowestBits / columns;
-  const int64_t near = isShared ? vectorsThatShare : elementsThatShare;
-  const int64_t far = isShared ? threads : rows / near;
-  if (below && slidesAlong(shape, below) && threads > 1 && near * far <= rows && far > 1)
-    if (unsigned p = cast<BlockArgument>(below).getArgNumber()) {
-      set(shape.compute.getIndex(p - 1), fit(shape.compute.getIndex(p - 1), far));
-      rows = near;
-    }
+  const int64_t near = std::min(isShared ? vectorsThatShare : elementsThatShare, rows);
+  const int64_t far = isShared ? threads : rows * planes / near;
+  if (outer && !areColumns && slidesAlong(shape, below) && threads > 1 &&
+      near * far <= rows * planes && far > 1) {
+    planes = fit(outer, far);
+    rows = near;
+  }
+  if (planes > 1)
+    set(outer, planes);
   if (below)
     set(below, rows);
   hasWindows = true;
@@ -268,7 +284,8 @@ int64_t Planner::planWholeColumns(ReduceOp reduction, Value across) {
 int64_t Planner::planAcross(Operation *op) {
   Value across;
   for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
+    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index) &&
+        shape.upperOf(index) != 1)
       across = index;
   if (auto scan = dyn_cast<ScanOp>(op)) {
     std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);

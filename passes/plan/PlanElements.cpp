@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/limits/Elements.h"
+#include "passes/machine/limits/Shapes.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -69,6 +70,45 @@ static Value indexOfResults(Planner &planner) {
   return {};
 }
 
+/// The index besides `last` along which a read or write is contiguous that is not along `last`.
+/// Null if there is none, or if it is too short for a side of a tile; a short one that is known to
+/// be is one, with more of `last`.
+static Value indexAcross(Planner &planner, Value last) {
+  Value other, narrow;
+  for (const llvm::SetVector<Value> &access : planner.shape.innermost)
+    for (Value index : access) {
+      if (index == last || access.contains(last) || planner.fit(last, 32) < leastSide)
+        continue;
+      if (planner.fit(index, 32) >= leastSide)
+        other = index;
+      else if (planner.coarse && access.size() == 1 && planner.shape.upperOf(index) != 1)
+        narrow = index;
+    }
+  return other ? other : narrow;
+}
+
+/// Gives a block whose square of elements is small several of them, along the innermost index that
+/// has no tile yet. Returns how many.
+static int64_t planSquares(Planner &planner, int64_t elements) {
+  StatementShape &shape = planner.shape;
+  Value along;
+  int64_t blocks = 1;
+  for (Value index : shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (!upper)
+      return 1;
+    blocks *= llvm::divideCeil(std::max<int64_t>(*upper, 1), planner.tileOf(index));
+    if (*upper > 1 && !planner.tiles.contains(index))
+      along = index;
+  }
+  int64_t squares = along ? planner.fit(along, std::max<int64_t>(elementsOfSquares / elements, 1)) : 1;
+  while (squares > 1 && blocks / squares < blocksToSpare * planner.target.getProcessors())
+    squares /= 2;
+  if (squares > 1)
+    planner.set(along, squares);
+  return squares;
+}
+
 void Planner::planElements() {
   ComputeOp compute = shape.compute;
   unsigned count = compute.getNumIndices();
@@ -77,24 +117,25 @@ void Planner::planElements() {
     warps = 1;
     return;
   }
-  Value last = compute.getIndex(count - 1), other;
-  for (const llvm::SetVector<Value> &access : shape.innermost)
-    for (Value index : access)
-      if (index != last && !access.contains(last) && fit(index, 32) >= 16 && fit(last, 32) >= 16)
-        other = index;
+  Value last = compute.getIndex(count - 1), other = indexAcross(*this, last);
   warps = 8;
   perThread = coarse ? std::clamp<int64_t>(128 / shape.narrowestBits, 1, 8) : 1;
   int64_t rest = warps * 32 * perThread;
   if (other) {
     // Lines of 64 elements both ways; with one element a thread as many as there are threads.
-    int64_t side = coarse ? 64 : int64_t(1) << (llvm::Log2_64(rest) / 2);
+    int64_t side = coarse ? sideOfSquare : int64_t(1) << (llvm::Log2_64(rest) / 2);
     set(other, fit(other, side));
+    if (coarse)
+      set(last, fit(last, std::max(elementsOfSquares / tileOf(other), side)));
     set(last, fit(last, std::max(side, rest / side > 64 ? side : rest / side)));
-    perThread = std::max<int64_t>(tileOf(other) * tileOf(last) / (warps * 32), 1);
+    int64_t elements = tileOf(other) * tileOf(last);
     if (Value results = coarse ? indexOfResults(*this) : Value(); results && results != other) {
       set(results, fit(results, mostResultsOfLoad));
-      perThread *= tileOf(results);
+      elements *= tileOf(results);
     }
+    if (coarse)
+      elements *= planSquares(*this, elements);
+    perThread = std::max<int64_t>(elements / (warps * 32), 1);
     return;
   }
   // Small blocks, whose places others take as soon as they are done, and a thread reads 32 bytes:

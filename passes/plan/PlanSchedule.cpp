@@ -13,6 +13,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/Products.h"
+#include "passes/machine/limits/Shapes.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -187,6 +188,22 @@ static std::optional<int64_t> countOtherBlocks(StatementShape &shape, Contractio
   return count;
 }
 
+/// How many terms of an inner sum of a chain a block has at a time: all if one tile holds them. On
+/// CUDA cores every term of the tile is multiplied, so that slices leave out most of those behind
+/// the last one.
+static int64_t depthOfChain(Planner &planner, Contraction &inner) {
+  std::optional<int64_t> depth = planner.shape.upperOf(inner.k);
+  const int64_t whole = planner.fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16);
+  if (!planner.coarse || usesMatrixUnits(inner) || !depth || *depth > widestOutput)
+    return whole;
+  int64_t best = whole;
+  for (int64_t slice = longestSliceOfChain; slice >= shortestSliceOfChain; slice /= 2)
+    if (llvm::alignTo(*depth, slice) < llvm::alignTo(*depth, best))
+      best = slice;
+  const double part = double(llvm::alignTo(*depth, best)) / double(whole);
+  return part <= mostPartOfSlices ? best : whole;
+}
+
 /// An outer contraction over `k` with another inside: scores and their weighted sum.
 void Planner::planChain(Contraction &outer) {
   // The matrix unit has 16 rows at least; CUDA cores would multiply those that do not count. One
@@ -216,13 +233,13 @@ void Planner::planChain(Contraction &outer) {
     inChain.insert(inner.op);
     set(inner.m, fit(inner.m, 64, 8));
     set(inner.n, fit(inner.n, 64, 8));
-    std::optional<int64_t> depth = shape.upperOf(inner.k);
-    set(inner.k, fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16));
+    set(inner.k, depthOfChain(*this, inner));
   }
   // What a warp reads of shared memory serves all of its rows: 32 of them halve the traffic. A row
   // then takes tile / 32 registers of each of its accumulators. A warp alone would wait for each of
-  // its products.
-  bool isWide = tileOf(outer.n) + tileOf(outer.k) > widestChainRow;
+  // its products. On CUDA cores a block fills a multiprocessor, which four warps do not keep busy.
+  const int64_t widest = coarse && !usesMatrixUnits(outer) ? widestRowOfCores : widestChainRow;
+  bool isWide = tileOf(outer.n) + tileOf(outer.k) > widest;
   int64_t rowsOfWarp = coarse && !isWide && tileOf(outer.m) > 32 ? 32 : 16;
   warps = std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarp, 1, 8);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);

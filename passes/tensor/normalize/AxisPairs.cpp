@@ -1,6 +1,7 @@
 //===- AxisPairs.cpp - axes and indices that can be collapsed -------------===//
 #include "passes/tensor/normalize/AxisPairs.h"
 #include "passes/machine/limits/Operands.h"
+#include "passes/machine/limits/Shapes.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
@@ -199,6 +200,23 @@ void AxisPairs::wantRows(ComputeOp compute) {
   }
 }
 
+/// Wants short axes of a permutation as one with those before them, of which it keeps the order: a
+/// square tile then reads whole sectors of both tensors.
+void AxisPairs::wantTurned(ComputeOp compute) {
+  if (dividesIndices || compute.getNumIndices() < 3 ||
+      llvm::any_of(*compute.getBlock(), [](Operation &op) { return op.getNumRegions() > 0; }))
+    return;
+  const Value last = compute.getIndex(compute.getNumIndices() - 1);
+  const bool isTurned = llvm::any_of(compute.getBlock()->getOps<LoadOp>(), [&](LoadOp load) {
+    return load.getIndices().size() > 1 && llvm::is_contained(load.getIndices().drop_back(), last);
+  });
+  for (unsigned p = 0; isTurned && p + 1 < compute.getNumIndices(); ++p) {
+    std::optional<int64_t> upper = getSizeFact(kernel, compute.getExtents()[p + 1]).upper;
+    if (upper && *upper < shortestTurned)
+      wanted[*find(compute, p)] = true;
+  }
+}
+
 llvm::IntEqClasses AxisPairs::classes() const {
   llvm::IntEqClasses classes(refused.size());
   for (auto [a, b] : ties)
@@ -259,6 +277,7 @@ AxisPairs::AxisPairs(KernelOp kernel, bool dividesIndices)
       add(result);
   kernel.walk([&](Operation *op) { addIndices(op); });
   kernel.walk([&](ComputeOp compute) { wantRows(compute); });
+  kernel.walk([&](ComputeOp compute) { wantTurned(compute); });
   kernel.walk([&](ComputeOp compute) { tieResults(compute); });
   kernel.walk([&](Operation *op) {
     for (unsigned p = 0; p < countIndices(op); ++p)

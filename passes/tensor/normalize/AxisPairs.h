@@ -44,6 +44,7 @@ private:
                                     llvm::ArrayRef<bool> ofPairs) const;
   void tieResults(ComputeOp compute);
   void wantRows(ComputeOp compute);
+  void wantTurned(ComputeOp compute);
   void checkIndex(mlir::BlockArgument index);
   bool runsOverAxis(mlir::BlockArgument index, mlir::Value extent) const;
 

@@ -17,7 +17,8 @@
 //    * the parameter is strided.
 // 4. Collapse each class that is left and contains two indices of one reduction. Also collapse the
 //    last two axes of a load if a reduction runs over an axis before them. A column reduction then
-//    has one long range of columns, and its blocks take several neighbouring columns each.
+//    has one long range of columns, and its blocks take several neighbouring columns each. In a
+//    permutation, collapse an axis that is shorter than a square tile with the one before it.
 //
 // The pass leaves kernels with a schedule block alone, because the block names the indices.
 //

@@ -191,15 +191,19 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
       saved += isTurned(compute, product, factor) ? cost::savedByTransposeForCores : 0;
     return saved * *outputs * terms;
   }
-  double tiles = *outputs;
+  double tiles = *outputs, outputsOfTile = 1;
   for (Value extent : compute.getExtents().take_back(2)) {
     int64_t size = static_cast<int64_t>(*countElements(kernel, extent));
     if (size < fewestRows)
       return 0;
     tiles *=
         static_cast<double>(llvm::divideCeil(size, rowsOfLargestTile)) / static_cast<double>(size);
+    outputsOfTile *= static_cast<double>(std::min<int64_t>(size, rowsOfLargestTile));
   }
-  return cost::savedByPaddingOfWave * terms * std::ceil(tiles / static_cast<double>(processors));
+  // Several tiles of small products of a batch are on a multiprocessor at a time.
+  const double atOnce = std::max(cost::outputsOfLargeTile / outputsOfTile, 1.0);
+  return cost::savedByPaddingOfWave * terms *
+         std::ceil(tiles / (static_cast<double>(processors) * atOnce));
 }
 
 /// Does storing factors of `products` anew take less time than it saves? Where sizes are not known

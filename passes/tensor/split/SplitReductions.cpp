@@ -17,7 +17,8 @@
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
 // (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
-// an index becomes a range of that index (IndexKeys.cpp).
+// an index becomes a range of that index (IndexKeys.cpp). Windows of several axes are reduced one
+// axis after the other (SplitWindows.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -44,6 +45,7 @@
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SplitContractions.h"
+#include "passes/tensor/split/SplitWindows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -172,6 +174,9 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     });
     if (getOperation()->hasAttr(gpu::targetAttrName))
       sortByKey(patterns);
+    patterns.run("windows", [&] {
+      getOperation()->walk([&](KernelOp kernel) { numSplit += splitWindows(kernel); });
+    });
     ReductionSplitter splitter(chunk);
     patterns.run("chunks", [&] {
       SmallVector<ComputeOp> computes;
