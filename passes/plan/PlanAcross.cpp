@@ -284,8 +284,7 @@ int64_t Planner::planWholeColumns(ReduceOp reduction, Value across) {
 int64_t Planner::planAcross(Operation *op) {
   Value across;
   for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index) &&
-        shape.upperOf(index) != 1)
+    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
       across = index;
   if (auto scan = dyn_cast<ScanOp>(op)) {
     std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);

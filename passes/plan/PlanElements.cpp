@@ -101,7 +101,8 @@ static int64_t planSquares(Planner &planner, int64_t elements) {
     if (*upper > 1 && !planner.tiles.contains(index))
       along = index;
   }
-  int64_t squares = along ? planner.fit(along, std::max<int64_t>(elementsOfSquares / elements, 1)) : 1;
+  int64_t squares =
+      along ? planner.fit(along, std::max<int64_t>(elementsOfSquares / elements, 1)) : 1;
   while (squares > 1 && blocks / squares < blocksToSpare * planner.target.getProcessors())
     squares /= 2;
   if (squares > 1)

@@ -193,7 +193,8 @@ static std::optional<int64_t> countOtherBlocks(StatementShape &shape, Contractio
 /// the last one.
 static int64_t depthOfChain(Planner &planner, Contraction &inner) {
   std::optional<int64_t> depth = planner.shape.upperOf(inner.k);
-  const int64_t whole = planner.fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16);
+  const int64_t whole =
+      planner.fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16);
   if (!planner.coarse || usesMatrixUnits(inner) || !depth || *depth > widestOutput)
     return whole;
   int64_t best = whole;

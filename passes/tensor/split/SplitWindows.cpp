@@ -165,8 +165,8 @@ bool WindowSplitting::pays(const WindowAxis &axis) {
       return false;
     terms *= static_cast<double>(std::max<int64_t>(*upper, 1));
   }
-  const auto length = static_cast<double>(std::max<int64_t>(
-      *getSizeFact(kernel, reduce.getUpper()[axis.position]).upper, 1));
+  const auto length = static_cast<double>(
+      std::max<int64_t>(*getSizeFact(kernel, reduce.getUpper()[axis.position]).upper, 1));
   const auto windows = static_cast<double>(std::max<int64_t>(
       *getSizeFact(kernel, compute.getExtents()[axis.place.getArgNumber()]).upper, 1));
   places = results / windows * ((windows - 1) * static_cast<double>(axis.stride) + length);
@@ -259,27 +259,30 @@ Value WindowSplitting::createOuter(const WindowAxis &axis, ComputeOp inner) {
   const Type type = reduce.getResult(0).getType();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   StringRef name = cast<StringAttr>(reduce.getIndexNames()[axis.position]).getValue();
-  auto combined = ReduceOp::create(
-      builder, loc, reduce.getKind(0), ArrayRef<StringRef>{name}, ValueRange{zero},
-      ValueRange{reduce.getUpper()[axis.position]}, type,
-      [&](OpBuilder &at, Location, ValueRange indices) -> Value {
-        SmallVector<Value> own;
-        for (BlockArgument index : compute.getBlock()->getArguments()) {
-          if (!llvm::is_contained(needed, index))
-            continue;
-          if (index != axis.place) {
-            own.push_back(index);
-            continue;
-          }
-          Value stride = arith::ConstantIndexOp::create(at, loc, axis.stride);
-          Value first = axis.stride == 1 ? Value(index)
-                                         : arith::MulIOp::create(at, loc, index, stride).getResult();
-          own.push_back(arith::AddIOp::create(at, loc, first, indices.front()));
-        }
-        Value element = LoadOp::create(at, loc, inner->getResult(0), own, Value());
-        return element.getType() == type ? element
-                                         : arith::ExtFOp::create(at, loc, type, element).getResult();
-      });
+  auto combined =
+      ReduceOp::create(builder, loc, reduce.getKind(0), ArrayRef<StringRef>{name}, ValueRange{zero},
+                       ValueRange{reduce.getUpper()[axis.position]}, type,
+                       [&](OpBuilder &at, Location, ValueRange indices) -> Value {
+                         SmallVector<Value> own;
+                         for (BlockArgument index : compute.getBlock()->getArguments()) {
+                           if (!llvm::is_contained(needed, index))
+                             continue;
+                           if (index != axis.place) {
+                             own.push_back(index);
+                             continue;
+                           }
+                           Value stride = arith::ConstantIndexOp::create(at, loc, axis.stride);
+                           Value first =
+                               axis.stride == 1
+                                   ? Value(index)
+                                   : arith::MulIOp::create(at, loc, index, stride).getResult();
+                           own.push_back(arith::AddIOp::create(at, loc, first, indices.front()));
+                         }
+                         Value element = LoadOp::create(at, loc, inner->getResult(0), own, Value());
+                         return element.getType() == type
+                                    ? element
+                                    : arith::ExtFOp::create(at, loc, type, element).getResult();
+                       });
   return combined.getResult(0);
 }
 
