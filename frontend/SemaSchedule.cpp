@@ -21,6 +21,7 @@ constexpr Key keys[] = {
     {"consumers", Form::Count, 1, 4, false},  {"cluster", Form::PerIndex, 1, 16, true},
     {"split", Form::PerIndex, 1, 256, false}, {"persistent", Form::Flag, 0, 1, false},
     {"raster", Form::Raster, 1, 64, false},   {"teams", Form::Count, 1, 3, false},
+    {"overlap", Form::Flag, 0, 1, false},
 };
 constexpr const char *archs[] = {"cpu",     "emu",    "sm_80",  "sm_86",  "sm_87",
                                  "sm_89",   "sm_90",  "sm_90a", "sm_100", "sm_100a",
@@ -125,7 +126,7 @@ std::optional<ScheduleEntry> EntryReader::read(const ast::ScheduleEntry &entry) 
   if (key == std::end(keys)) {
     diags.error(Diag::UnknownScheduleKey, entry.keySpan)
             .expected("tile, coarsen, vector, stages, consumers, teams, cluster, split, "
-                      "persistent or raster")
+                      "persistent, raster or overlap")
         << "a schedule has no key '" << entry.key << "'";
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
 //===- ScheduleChoice.cpp - which schedule block shapes a variant ---------===//
 #include "compiler/plan/ScheduleChoice.h"
 #include "dialects/tk/TkScheduleOps.h"
+#include "passes/analysis/CallOverlap.h"
 
 #include "tk/backend.h"
 
@@ -57,6 +58,19 @@ void keepSchedule(KernelOp kernel, std::optional<unsigned> block) {
   entries.erase("arch");
   entries.erase("when");
   MLIRContext *context = kernel.getContext();
+  // How calls follow each other is no part of a plan: a block with nothing else leaves that alone.
+  if (Attribute overlap = entries.erase("overlap")) {
+    auto number = dyn_cast<IntegerAttr>(overlap);
+    if (!number || number.getInt() != 0)
+      kernel->setAttr(overlapsCallsAttrName, UnitAttr::get(context));
+    auto isPlace = [](NamedAttribute entry) {
+      return entry.getName() == "at" || entry.getName() == "places";
+    };
+    if (llvm::all_of(entries, isPlace)) {
+      kernel->removeAttr(blocksName);
+      return;
+    }
+  }
   kernel->setAttr(blocksName, ArrayAttr::get(context, {entries.getDictionary(context)}));
 }
 

@@ -12,6 +12,9 @@
 // The first launch follows launches of others, and does not wait. No later pass may move loads: a
 // load has no effects in the IR, and must not move ahead of the wait.
 //
+// A kernel with `tk.overlaps_calls` overlaps the calls around it, too: all of its launches begin
+// with both operations, and any of their buffers may be written by the call before.
+//
 // Before: tkgpu.func @first { ... }
 //         tkgpu.func @second { %x = load %scratch; ... }
 // After:  tkgpu.func @first { launch_release; ... }
@@ -19,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/CallOverlap.h"
 #include "passes/machine/Machine.h"
 
 #include "dialects/tk/TkDialect.h"
@@ -46,6 +50,14 @@ static SmallVector<Value> getWrittenBefore(LaunchOp launch, FuncOp function) {
   return buffers;
 }
 
+static SmallVector<Value> getBuffers(FuncOp function) {
+  SmallVector<Value> buffers;
+  for (Value argument : function.getBlock()->getArguments())
+    if (isa<BufferType>(argument.getType()))
+      buffers.push_back(argument);
+  return buffers;
+}
+
 namespace {
 
 struct OverlapLaunches : tk::impl::OverlapLaunchesBase<OverlapLaunches> {
@@ -55,15 +67,18 @@ struct OverlapLaunches : tk::impl::OverlapLaunchesBase<OverlapLaunches> {
       return;
     SymbolTable symbols(getOperation());
     getOperation()->walk([&](KernelOp kernel) {
+      const bool overlapsCalls = kernel->hasAttr(overlapsCallsAttrName);
       SmallVector<LaunchOp> launches(kernel.getBody().front().getOps<LaunchOp>());
       for (auto [number, launch] : llvm::enumerate(launches)) {
         auto function = symbols.lookup<FuncOp>(launch.getKernel());
         OpBuilder builder = OpBuilder::atBlockBegin(function.getBlock());
-        if (number + 1 < launches.size())
+        if (overlapsCalls || number + 1 < launches.size())
           LaunchReleaseOp::create(builder, launch.getLoc());
-        if (number == 0)
+        if (number == 0 && !overlapsCalls)
           continue;
-        LaunchWaitOp::create(builder, launch.getLoc(), getWrittenBefore(launch, function));
+        LaunchWaitOp::create(builder, launch.getLoc(),
+                             overlapsCalls ? getBuffers(function)
+                                           : getWrittenBefore(launch, function));
         ++numOverlapped;
       }
     });

@@ -178,7 +178,9 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers, 
                        static_cast<size_t>(resolved.scratch_bytes[i]), cuda_stream),
                    "cuMemsetD8Async");
   Arguments arguments;
-  bool follows = false; // a launch of this plan, not somebody else's
+  // A launch of this plan is in front, not somebody else's. Where the first one waits itself, all
+  // do.
+  bool follows = !resolved.plan->launches.empty() && resolved.plan->launches.front().overlapped;
   detail::LaunchObserver *const observer = detail::launch_observer();
   for (size_t i = 0; i < resolved.launches.size(); ++i) {
     const ResolvedLaunch &ready = resolved.launches[i];

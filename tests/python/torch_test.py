@@ -3,6 +3,7 @@ GPU, on its tensors."""
 import os
 import shutil
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -155,6 +156,25 @@ class TorchTest(unittest.TestCase):
         self.assertIn("tk_test.rms_norm", program.graph_module.code)
         x = random(9, 6)
         self.close(program.module()(x, w), 2 * reference(x, w))
+
+    @unittest.skipUnless(shutil.which(os.environ.get("CXX", "g++")), "AOTInductor needs a C++ compiler")
+    def test_aot_inductor(self):
+        """Code that AOTInductor compiled ahead calls the operator, in a process that has registered it."""
+        class Model(torch.nn.Module):
+            def forward(self, x, w):
+                return NORM(x + 1, w, 0.5) * 2
+
+        x, w = random(4, 6), random(6)
+        with torch.no_grad():
+            if hasattr(torch._inductor, "aoti_compile_and_package"):
+                program = torch.export.export(Model(), (x, w))
+                with tempfile.TemporaryDirectory() as folder:
+                    package = torch._inductor.aoti_compile_and_package(
+                        program, package_path=os.path.join(folder, "model.pt2"))
+                    got = torch._inductor.aoti_load_package(package)(x, w)
+            else:  # before PyTorch 2.6
+                got = torch._export.aot_load(torch._export.aot_compile(Model(), (x, w)), DEVICE)(x, w)
+        self.close(got, 2 * reference(x + 1, w, 0.5))
 
     def test_fake_tensors_are_checked(self):
         from torch._subclasses.fake_tensor import FakeTensorMode

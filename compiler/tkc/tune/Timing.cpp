@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <thread>
 
@@ -76,6 +77,12 @@ Expected<ScheduleTimer::Compiled> ScheduleTimer::bind(const std::string &block) 
 void ScheduleTimer::compileAhead(std::vector<std::string> blocks) {
   next = std::move(blocks);
   std::reverse(next.begin(), next.end());
+}
+
+bool ScheduleTimer::isCompiling() const {
+  return llvm::any_of(ahead, [](const Ahead &each) {
+    return each.second.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  });
 }
 
 Expected<ScheduleTimer::Compiled> ScheduleTimer::takeOrBind(const std::string &block) {

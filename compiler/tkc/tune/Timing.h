@@ -32,6 +32,8 @@ public:
   /// not faster is not compared, and one that spills more registers than the program is not run.
   Expected<Measurement> measure(const std::string &block, int rounds,
                                 std::optional<double> best = std::nullopt);
+  /// Is a schedule still compiled that was never timed?
+  bool isCompiling() const;
   /// Milliseconds of the program as it is, the least so far.
   double ownMilliseconds() const { return least; }
   const Session &own() const { return *session; }

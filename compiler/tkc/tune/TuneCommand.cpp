@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/VariantCache.h"
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/Process.h"
 #include "compiler/tkc/Progress.h"
 #include "compiler/tkc/tune/Candidates.h"
 #include "compiler/tkc/tune/Record.h"
@@ -20,6 +21,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
@@ -342,7 +344,12 @@ int tune(const TuneOptions &options) {
   std::string machine = isEmulated ? *target : timer->own().deviceName();
   if (const std::string driver = timer->own().driverName(); !driver.empty())
     machine += ", " + driver;
-  return finish(options, kernel, *target, machine, *best, candidates->size());
+  const int status = finish(options, kernel, *target, machine, *best, candidates->size());
+  if (timer->isCompiling()) { // for seconds more, and nobody asks for it
+    const Status written = flushOutput();
+    std::_Exit(written ? status : report(written.error(), json));
+  }
+  return status;
 }
 
 } // namespace

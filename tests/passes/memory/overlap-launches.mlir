@@ -23,6 +23,21 @@
 // CHECK: tk.kernel
 // OLD-NOT: tkgpu.launch_{{wait|release}}
 
+// Of a kernel whose calls overlap all launches do both, and any buffer may change.
+// RUN: sed '/tk.return/{n;s/}/} {tk.overlaps_calls}/}' %s | tk-opt --tk-overlap-launches | FileCheck %s --check-prefix=CALLS
+// CALLS-LABEL: tkgpu.func @first
+// CALLS-NEXT: ^bb0(%[[X:.*]]: !tkgpu.buffer<f32>, %[[Y:.*]]: !tkgpu.buffer<f32>):
+// CALLS-NEXT: tkgpu.launch_release
+// CALLS-NEXT: tkgpu.launch_wait %[[X]], %[[Y]] :
+// CALLS-LABEL: tkgpu.func @third
+// CALLS-NEXT: ^bb0(%[[P:.*]]: !tkgpu.buffer<f32>, %[[Q:.*]]: !tkgpu.buffer<f32>, %[[Z:.*]]: !tkgpu.buffer<f32>):
+// CALLS-NEXT: tkgpu.launch_release
+// CALLS-NEXT: tkgpu.launch_wait %[[P]], %[[Q]], %[[Z]] :
+// CALLS-LABEL: tkgpu.func @alone
+// CALLS-NEXT: ^bb0
+// CALLS-NEXT: tkgpu.launch_release
+// CALLS-NEXT: tkgpu.launch_wait
+
 module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>} {
   tkgpu.func @first args ["x", "y"] {
   ^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):

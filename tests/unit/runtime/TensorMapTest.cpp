@@ -33,6 +33,7 @@ struct MappedGemm : test::GpuGemm {
       plan.launches[0].resident = resident;
       if (grid)
         plan.launches[0].grid[0] = Expr(*grid);
+      plan.launches.front().overlapped = waits;
       for (bool overlapped : following) {
         plan.launches.push_back(plan.launches[0]);
         plan.launches.back().overlapped = overlapped;
@@ -53,6 +54,7 @@ struct MappedGemm : test::GpuGemm {
   unsigned cluster[3] = {1, 1, 1};
   std::optional<int64_t> grid;
   bool resident = false;
+  bool waits = false;          ///< the first launch is overlapped
   std::vector<bool> following; ///< more launches: which are overlapped
   alignas(256) char memory[16384] = {};
 };
@@ -164,6 +166,20 @@ TEST_CASE_METHOD(MappedGemm, "a launch overlaps those of its plan, not what came
   REQUIRE(run(6, 8, 12, 24));
   REQUIRE(fake().launches.size() == 5);
   CHECK_FALSE(fake().launches[3].overlapped);
+}
+
+TEST_CASE_METHOD(MappedGemm, "all launches of a plan overlap whose first one waits itself",
+                 "[driver]") {
+  waits = true;
+  following = {true};
+  REQUIRE(run(6, 8, 10, 24));
+  REQUIRE(fake().launches.size() == 2);
+  CHECK(fake().launches[0].overlapped);
+  CHECK(fake().launches[1].overlapped);
+  grid = 0;
+  REQUIRE(run(6, 8, 12, 24));
+  REQUIRE(fake().launches.size() == 3);
+  CHECK(fake().launches[2].overlapped);
 }
 
 TEST_CASE_METHOD(MappedGemm, "a grid is cut to what runs at once where blocks go round",
