@@ -7,6 +7,8 @@
 //    kernel: `M`, or `M_tp`.
 // 2. A size that no tensor has is computed from those (`M = M_tp * 2`), or is an integer parameter.
 // 3. The rank is an integer parameter if an index needs its global value.
+// 4. What the program says of its sizes (`where H % G == 0`) holds in the local kernel, too, if its
+//    dimensions give these sizes.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/mesh/LocalKernel.h"
@@ -106,7 +108,11 @@ private:
   std::string unusedName(const std::string &name);
   std::string nameOfSize(Value size);
   void addTensors();
+  bool isGiven(Value size) const;
+  Value conditionFor(Value condition);
+  void cloneAssumptions();
   void cloneComputes();
+  Value shareFor(Value whole, int64_t &ranks) const;
   bool isShareOf(Value share, Value whole, int64_t &ranks) const;
 
   const LocalPart &part;
@@ -200,6 +206,12 @@ bool Outliner::isShareOf(Value share, Value whole, int64_t &ranks) const {
   return true;
 }
 
+/// The dimension that is a share of a size, of how many ranks; null: there is none.
+Value Outliner::shareFor(Value whole, int64_t &ranks) const {
+  const auto *found = llvm::find_if(dims, [&](Value dim) { return isShareOf(dim, whole, ranks); });
+  return found == dims.end() ? Value() : *found;
+}
+
 /// The counterpart of a size or scalar of the placed kernel in the local one.
 Value Outliner::sizeFor(Value value) {
   if (Value known = mapping.lookupOrNull(value))
@@ -207,18 +219,12 @@ Value Outliner::sizeFor(Value value) {
   Value made;
   Operation *op = value.getDefiningOp();
   int64_t ranks = 1, other = 1;
-  const auto *share = llvm::find_if(dims, [&](Value dim) { return isShareOf(dim, value, ranks); });
-  if (share != dims.end()) {
+  if (Value share = shareFor(value, ranks)) {
     Value size = arith::ConstantIndexOp::create(inner, value.getLoc(), ranks);
-    made = arith::MulIOp::create(inner, value.getLoc(), mapping.lookup(*share), size);
+    made = arith::MulIOp::create(inner, value.getLoc(), mapping.lookup(share), size);
   } else if (auto quotient = value.getDefiningOp<FloorDivOp>()) {
     // The ratio of two sizes is that of their shares.
-    auto partOf = [&](Value whole, int64_t &divisor) {
-      const auto *found =
-          llvm::find_if(dims, [&](Value dim) { return isShareOf(dim, whole, divisor); });
-      return found == dims.end() ? Value() : *found;
-    };
-    Value above = partOf(quotient.getLhs(), ranks), below = partOf(quotient.getRhs(), other);
+    Value above = shareFor(quotient.getLhs(), ranks), below = shareFor(quotient.getRhs(), other);
     if (above && below && ranks == other)
       made = FloorDivOp::create(inner, value.getLoc(), value.getType(), mapping.lookup(above),
                                 mapping.lookup(below))
@@ -276,6 +282,41 @@ void Outliner::addTensors() {
   }
 }
 
+/// Whether the dimensions of the local kernel give a size, without a parameter.
+bool Outliner::isGiven(Value size) const {
+  int64_t ranks = 1;
+  if (mapping.contains(size) || shareFor(size, ranks))
+    return true;
+  Operation *op = size.getDefiningOp();
+  return op && !isa<RankOp>(op) && isPure(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isGiven(operand); });
+}
+
+/// A size divides another one if its share divides that of the other one, for as many ranks.
+Value Outliner::conditionFor(Value condition) {
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  auto rest = compare ? compare.getLhs().getDefiningOp<FloorModOp>() : FloorModOp();
+  int64_t ranks = 1, other = 1;
+  Value above = rest ? shareFor(rest.getLhs(), ranks) : Value();
+  Value below = rest ? shareFor(rest.getRhs(), other) : Value();
+  if (!above || !below || ranks != other || !isConstantIntValue(compare.getRhs(), 0))
+    return sizeFor(condition);
+  Location loc = rest.getLoc();
+  Value own =
+      FloorModOp::create(inner, loc, rest.getType(), mapping.lookup(above), mapping.lookup(below))
+          .getResult();
+  return arith::CmpIOp::create(inner, loc, compare.getPredicate(), own, sizeFor(compare.getRhs()));
+}
+
+void Outliner::cloneAssumptions() {
+  for (AssumeOp assume : placed.getOps<AssumeOp>())
+    if (!assume->hasAttr(dividesAttr) && isGiven(assume.getCondition())) {
+      IRMapping own;
+      own.map(assume.getCondition(), conditionFor(assume.getCondition()));
+      inner.clone(*assume, own);
+    }
+}
+
 void Outliner::cloneComputes() {
   for (Operation *op : part.computes) {
     for (Value input : getInputs(op))
@@ -308,6 +349,7 @@ LaunchOp Outliner::run(StringRef name) {
       own.push_back(sizeFor(extent));
     BindOp::create(inner, tensor.getLoc(), mapping.lookup(tensor), own);
   }
+  cloneAssumptions();
   cloneComputes();
   SmallVector<Value> returned, shape;
   SmallVector<Type> types;
