@@ -104,7 +104,7 @@ private:
                        mlir::StringRef name);
   static bool isWholeRow(const RowExchange &exchange, const TensorUse &use);
 
-  // Softmaxes over keys that ranks share (PlaceSoftmax.cpp)
+  // Softmaxes over keys that ranks share (PlaceSoftmax.cpp, CombineStates.cpp)
   void findSoftmaxes();
   void decide(Softmax &softmax);
   void decideFor(Softmax &softmax, int axis);
