@@ -6,10 +6,11 @@
     --repeats N               rounds in alternation (7); a round is 20 calls
     --plan                    also print what each rank runs
     --copies HOW              how blocks beside launches go: auto, engines, nccl (TK_MESH_COPIES)
+    --network NAME|FILE       the network by whose costs collectives are chosen
     --small                   sizes that show that results are right, and no times
 
 Lines: all-gather and product (M x 4096 -> 14336), product and reduce-scatter (M x 14336 -> 4096), an all-reduce with
-residual and RMSNorm; attention over 32768 keys that the ranks share, 64 experts of which a token has 6, and a Llama block
+residual and RMSNorm; a gather and a reduce-scatter beside a copy of the share; attention over 32768 keys that the ranks share, 64 experts of which a token has 6, and a Llama block
 (bench/mesh_models.py). Partial sums of tk travel in bf16 (`wire = bf16`), as those of PyTorch do. The peers are cuBLAS
 with NCCL, PyTorch's tensor parallelism on symmetric memory ("async"), where it runs, and for models PyTorch with NCCL
 under torch.compile. Of attention the rate of one GPU is measured, too: "of 2 GPUs" is the rate by that of as many. A call is timed within a CUDA graph of 20, or alone where it cannot be captured. A time is the median of rounds
@@ -45,6 +46,13 @@ kernel norm(p: bf16[R @ tp, M, C], r: bf16[M, C], g: bf16[C]) -> (s: bf16[M, C],
   s[m, c] = t[m, c]
   y[m, c] = t[m, c] * rsqrt(mean[c](t[m, c]^2) + 1e-5) * g[c]
 }
+"""
+# Collectives alone, beside a copy of a rank's share.
+ONLY_GATHERED = """mesh (tp)
+kernel gather(x: bf16[M @ tp, C]) -> (y: bf16[M, C]) { y[m, c] = x[m, c] }
+"""
+ONLY_SCATTERED = """mesh (tp)
+kernel scatter(p: bf16[R @ tp, M, C]) -> (y: bf16[M @ tp, C]) { y[m, c] = sum[d; wire = bf16](p[d, m, c]) }
 """
 
 
@@ -101,8 +109,8 @@ def async_scatter(h, w):
 class Compiler:
     """Kernels by text and name, on a mesh with these axes; on one GPU if there are none."""
 
-    def __init__(self):
-        self.modules, self.meshes, self.plans = {}, {}, []
+    def __init__(self, network):
+        self.modules, self.meshes, self.plans, self.network = {}, {}, [], network
 
     def __call__(self, text, name, axes):
         import tk
@@ -113,7 +121,7 @@ class Compiler:
             return kernel
         key = tuple(axes.items())
         if key not in self.meshes:
-            self.meshes[key] = tk.Mesh.from_torch(axes=axes)
+            self.meshes[key] = tk.Mesh.from_torch(axes=axes, network=self.network)
         self.plans.append(self.meshes[key].kernel(kernel))
         return self.plans[-1]
 
@@ -162,9 +170,25 @@ def norm_case(kernel, m):
     return (lambda: kernel(part, r, g, out=[s, y])), nccl, None, (lambda: dist.all_reduce(reduced)), y, want
 
 
+def only_gather_case(kernel, m):
+    ranks = dist.get_world_size()
+    x = normal(m // ranks, C)
+    out, whole = (torch.empty(m, C, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    return (lambda: kernel(x, out=out)), (lambda: dist.all_gather_into_tensor(whole, x)), None, None, out, whole
+
+
+def only_scatter_case(kernel, m):
+    ranks = dist.get_world_size()
+    part = normal(1, m, C)
+    out, y = (torch.empty(m // ranks, C, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    return (lambda: kernel(part, out=out)), (lambda: dist.reduce_scatter_tensor(y, part[0])), None, None, out, y
+
+
 LINES = ([("all-gather, product", GATHERED, gather_case, m, "product alone") for m in (128, 512, 2048, 8192, 16384)] +
          [("product, reduce-scatter", SCATTERED, scatter_case, m, "product alone") for m in (128, 512, 2048, 8192, 16384)] +
-         [("all-reduce, residual, norm", REDUCED, norm_case, m, "all-reduce alone") for m in (1, 8, 16, 64)])
+         [("all-reduce, residual, norm", REDUCED, norm_case, m, "all-reduce alone") for m in (1, 8, 16, 64)] +
+         [("gather alone", ONLY_GATHERED, only_gather_case, m, "") for m in (16, 128, 512, 2048, 8192, 16384)] +
+         [("scatter alone", ONLY_SCATTERED, only_scatter_case, m, "") for m in (16, 128, 512, 2048, 8192, 16384)])
 
 
 def has_async_tp(options):
@@ -233,7 +257,7 @@ def work(rank, options):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port), TK_MESH_COPIES=options.copies)
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=options.ranks, device_id=torch.device("cuda", rank))
-    has_async, compiler = has_async_tp(options), Compiler()
+    has_async, compiler = has_async_tp(options), Compiler(options.network)
     torch.manual_seed(rank)
     for title, alone, make in lines(options):
         if options.words and not any(word in title for word in options.words):
@@ -259,6 +283,7 @@ def main():
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--plain", dest="captures", action="store_false", help="plain calls, no CUDA graphs")
     parser.add_argument("--copies", default="auto", choices=["auto", "engines", "nccl"])
+    parser.add_argument("--network", type=lambda given: mesh_models.read(given) if os.path.exists(given) else given)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--no-async", action="store_true", help="without the peers on symmetric memory")
     parser.add_argument("--port", type=int, default=29517)

@@ -8,6 +8,7 @@
 
 #include "compiler/PassDiagnostics.h"
 #include "compiler/plan/MeshPlanBuilder.h"
+#include "compiler/plan/StepBounds.h"
 #include "dialects/tk/TkMeshOps.h"
 #include "passes/analysis/Notes.h"
 #include "passes/mesh/MeshPasses.h"
@@ -98,6 +99,7 @@ Expected<CompiledSource::Placement> CompiledSource::placeOn(size_t kernel,
 Expected<detail::ShardedKernel> CompiledSource::shard(size_t kernel, std::span<const MeshAxis> axes,
                                                       std::span<const int64_t> dims,
                                                       const std::string &network) {
+  offerStepBounds();
   Expected<Placement> placement = placeOn(kernel, axes, dims, network);
   if (!placement)
     return placement.error();

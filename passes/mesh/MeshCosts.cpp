@@ -8,6 +8,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cassert>
+#include <limits>
 
 using namespace mlir;
 
@@ -78,7 +79,7 @@ llvm::Expected<MeshCosts> MeshCosts::of(KernelOp kernel) {
 
 network::CollectiveTime MeshCosts::collective(network::Collective kind, size_t axis,
                                               double bytes) const {
-  return network::predict(network, groups[axis], kind, bytes, 1, network::Copies::allowed);
+  return network::predict(network, groups[axis], kind, bytes, 1, network::PeerAccess::allowed);
 }
 
 network::CollectiveTime MeshCosts::exchange(size_t axis, double bytes) const {
@@ -88,6 +89,33 @@ network::CollectiveTime MeshCosts::exchange(size_t axis, double bytes) const {
   network::CollectiveTime sends = collective(network::Collective::Send, axis, bytes / ranks);
   sends.latency *= ranks - 1, sends.transfer *= ranks - 1;
   return isCopied(sends) && sends.total() < one.total() ? sends : one;
+}
+
+MeshCosts::Bounds
+MeshCosts::boundsOf(llvm::function_ref<network::CollectiveTime(double bytes)> timeOf) const {
+  auto means = [&](double bytes) { return network.protocols[timeOf(bytes).protocol].means; };
+  // The last power of two at which a means is still to come, or no longer the fastest, and then the
+  // byte.
+  auto firstWithout = [&](auto isBefore) {
+    constexpr int64_t most = int64_t{1} << 40;
+    int64_t low = 0, high = 1;
+    while (high < most && isBefore(means(static_cast<double>(high))))
+      low = high, high *= 2;
+    if (high >= most)
+      return std::numeric_limits<int64_t>::max();
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (isBefore(means(static_cast<double>(middle))) ? low : high) = middle;
+    }
+    return high;
+  };
+  using network::Means;
+  Bounds bounds;
+  bounds.storedUpTo = firstWithout([](Means means) { return means == Means::Stores; });
+  if (bounds.storedUpTo != std::numeric_limits<int64_t>::max())
+    --bounds.storedUpTo;
+  bounds.copiedFrom = firstWithout([](Means means) { return means != Means::Copies; });
+  return bounds;
 }
 
 double MeshCosts::products(double multiplyAdds, Type operands) const {

@@ -12,6 +12,8 @@
 #include "passes/machine/Machine.h"
 #include "passes/network/Collectives.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace tk::mesh {
 
 /// A size that is not known.
@@ -50,8 +52,14 @@ public:
   }
   /// Whether copy engines do it.
   bool isCopied(const network::CollectiveTime &time) const {
-    return network.protocols[time.protocol].isCopies;
+    return network.protocols[time.protocol].means == network::Means::Copies;
   }
+  /// Sizes up to which stores into the memory of the peers are the fastest, and from which copies
+  /// by copy engines are.
+  struct Bounds {
+    int64_t storedUpTo = 0, copiedFrom = 0;
+  };
+  Bounds boundsOf(llvm::function_ref<network::CollectiveTime(double bytes)> timeOf) const;
   /// Multiply-adds of a product of matrices with operands of a type, on one rank.
   double products(double multiplyAdds, mlir::Type operands) const;
   /// Work that memory bounds, by the bytes that it reads and writes.

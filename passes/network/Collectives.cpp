@@ -12,12 +12,14 @@ double partOfTopK(double topK, double devices) { return std::min(topK / devices,
 namespace {
 
 /// The bytes that leave a child and those that enter it, of an array of one byte.
-double bytesThrough(const Group &group, const Span &span, Collective collective) {
+double bytesThrough(const Group &group, const Span &span, Collective collective, Means means) {
   switch (collective) {
   case Collective::AllGather:
   case Collective::ReduceScatter:
     return (span.reach - span.members) / span.reach;
   case Collective::AllReduce:
+    if (means == Means::Stores) // all of it, to each of the others
+      return span.reach - span.members;
     return 2 * (span.reach - span.members) / span.reach;
   case Collective::AllToAll:
     return span.members * (span.reach - span.members) / (group.size * group.size);
@@ -29,11 +31,11 @@ double bytesThrough(const Group &group, const Span &span, Collective collective)
 
 /// Nanoseconds of one byte of the array through a level's links; `inSwitches` says how.
 double timeOfByte(const Level &level, const Transport &transport, const Group &group,
-                  const Span &span, Collective collective, bool &inSwitches) {
+                  const Span &span, Collective collective, Means means, bool &inSwitches) {
   // Links carry both directions at once, and each collective but the send uses both alike.
   const double bandwidth = std::min(level.outOfChild(), level.intoChild()) * span.share;
   const double share = transport.shares[static_cast<size_t>(collective)];
-  const double usual = bytesThrough(group, span, collective) / (bandwidth * share);
+  const double usual = bytesThrough(group, span, collective, means) / (bandwidth * share);
   inSwitches = false;
   if (collective != Collective::AllReduce || transport.reductionShare <= 0)
     return usual;
@@ -42,14 +44,23 @@ double timeOfByte(const Level &level, const Transport &transport, const Group &g
   return std::min(usual, reduced);
 }
 
-/// What copy engines do.
-bool isCopied(Collective collective) {
-  return collective == Collective::AllGather || collective == Collective::Send;
+/// Whether a means does a collective at all.
+bool does(Means means, Collective collective) {
+  switch (means) {
+  case Means::Kernels:
+    return true;
+  case Means::Copies:
+    return collective == Collective::AllGather || collective == Collective::Send;
+  case Means::Stores:
+    return collective != Collective::Send;
+  }
+  return false;
 }
 
 /// The steps of a collective through one level.
 double stepsOf(const Protocol &protocol, const Span &span, Collective collective, bool inSwitches) {
-  if (collective == Collective::AllToAll || collective == Collective::Send || protocol.isCopies)
+  if (collective == Collective::AllToAll || collective == Collective::Send ||
+      protocol.means != Means::Kernels)
     return 1;
   if (inSwitches)
     return 2; // up to the switch and down from it
@@ -61,8 +72,9 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
                         Collective collective, double bytes) {
   CollectiveTime time;
   time.protocol = protocol;
+  const Means means = network.protocols[protocol].means;
   time.latency = network.protocols[protocol].base;
-  if (network.protocols[protocol].isCopies && collective == Collective::AllGather)
+  if (means == Means::Copies && collective == Collective::AllGather)
     time.latency *= group.size - 1; // one copy after the other
   double highest = 0;
   for (size_t i = 0; i < network.levels.size(); ++i) {
@@ -73,7 +85,7 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
     const Transport &transport = level.transports[protocol];
     bool inSwitches = false;
     const double transfer =
-        bytes * timeOfByte(level, transport, group, span, collective, inSwitches);
+        bytes * timeOfByte(level, transport, group, span, collective, means, inSwitches);
     const double steps = stepsOf(network.protocols[protocol], span, collective, inSwitches);
     // Data that is sent once goes straight to its device: only the slowest level counts.
     if (collective == Collective::AllToAll || collective == Collective::Send)
@@ -93,7 +105,7 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
 } // namespace
 
 CollectiveTime predict(const Network &network, const Group &group, Collective collective,
-                       double bytes, double part, Copies copies) {
+                       double bytes, double part, PeerAccess peers) {
   CollectiveTime best;
   if (group.size <= 1 || bytes <= 0)
     return best;
@@ -101,7 +113,8 @@ CollectiveTime predict(const Network &network, const Group &group, Collective co
     bytes *= part;
   bool isFirst = true;
   for (size_t p = 0; p < network.protocols.size(); ++p) {
-    if (network.protocols[p].isCopies && (copies == Copies::none || !isCopied(collective)))
+    const Means means = network.protocols[p].means;
+    if ((means != Means::Kernels && peers == PeerAccess::none) || !does(means, collective))
       continue;
     CollectiveTime time = timeWith(network, p, group, collective, bytes);
     if (isFirst || time.total() < best.total())
@@ -116,7 +129,7 @@ double bandwidthOf(const Network &network, const Group &group, Collective collec
     return std::numeric_limits<double>::infinity();
   double most = 0;
   for (size_t p = 0; p < network.protocols.size(); ++p)
-    if (!network.protocols[p].isCopies)
+    if (network.protocols[p].means == Means::Kernels)
       most = std::max(most, 1 / timeWith(network, p, group, collective, 1).transfer);
   return most;
 }

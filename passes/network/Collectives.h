@@ -12,8 +12,10 @@
 //   all-gather, reduce-scatter   max over levels of B (r - m) / r / W
 //   all-reduce                   both; in a level with reductions in its switches B / W
 //   all-to-all                   max over levels of B m (r - m) / n^2 / W, times the part that is
-//   sent send                         max over levels of B / W time                         least
-//   over protocols of base + steps * step + bytes / (W * share)
+//                                sent
+//   send                         max over levels of B / W
+//   time                         least over protocols of base + steps * step + bytes / (W * share)
+//   all-reduce by stores         B (r - m) / W: all of it goes to each of the others
 //
 // With one level this is B (N - 1) / N over the link, and B (N - 1) / N^2 for an all-to-all.
 //
@@ -36,15 +38,15 @@ struct CollectiveTime {
   double total() const { return latency + transfer; }
 };
 
-/// Whether a protocol of copies may be taken, too: between launches of kernels it can.
-enum class Copies : bool { none, allowed };
+/// Whether protocols of copies and stores may be taken, too: between launches of kernels they can.
+enum class PeerAccess : bool { none, allowed };
 
 /// The part of an all-to-all over n devices that is sent if each row goes to k of them.
 double partOfTopK(double topK, double devices);
 
 /// `part` scales the bytes of an all-to-all. A group of one device takes no time.
 CollectiveTime predict(const Network &network, const Group &group, Collective collective,
-                       double bytes, double part = 1, Copies copies = Copies::none);
+                       double bytes, double part = 1, PeerAccess peers = PeerAccess::none);
 
 /// Bytes a nanosecond of the array that a long all-gather of the group moves: the W of the limits
 /// of parallelism (C / W, F W / C), with (N - 1) / N taken into account. Infinite for one device.

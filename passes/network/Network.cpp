@@ -59,7 +59,7 @@ std::vector<Protocol> readProtocols(ObjectReader &network) {
     protocol.name = reader.text("name");
     protocol.base = nanosecondsOfMicrosecond * reader.number("base_us", times);
     protocol.isRing = reader.choice("steps", {"tree", "ring"}, 1) == 1;
-    protocol.isCopies = reader.choice("by", {"kernels", "copies"}, 0) == 1;
+    protocol.means = static_cast<Means>(reader.choice("by", {"kernels", "copies", "stores"}, 0));
     protocol.multiprocessors = reader.number("multiprocessors", {0, 1024}, 0.0);
     reader.text("source", "");
     for (const Protocol &other : ArrayRef(protocols).drop_back())
@@ -67,9 +67,11 @@ std::vector<Protocol> readProtocols(ObjectReader &network) {
         network.faults().add(Fault::Inconsistent, reader.placeOf("name"),
                              "two protocols are named '" + protocol.name + "'");
   }
-  if (!list->empty() && all_of(protocols, [](const Protocol &known) { return known.isCopies; }))
+  if (!list->empty() &&
+      none_of(protocols, [](const Protocol &known) { return known.means == Means::Kernels; }))
     network.faults().add(Fault::Inconsistent, "protocols",
-                         "all are by copies, which do not reduce: expected one by kernels");
+                         "all are by copies or stores, which do not pass every level: expected one "
+                         "by kernels");
   return protocols;
 }
 
@@ -99,7 +101,7 @@ void readTransports(ObjectReader &reader, ArrayRef<Protocol> protocols, Level &l
   ObjectReader byName(*value, reader.placeOf("protocols"), reader.faults());
   for (const Protocol &protocol : protocols) {
     Transport &transport = level.transports.emplace_back();
-    const json::Value *entry = byName.value(protocol.name, !protocol.isCopies);
+    const json::Value *entry = byName.value(protocol.name, protocol.means == Means::Kernels);
     if (!entry)
       continue;
     ObjectReader fields(*entry, byName.placeOf(protocol.name), reader.faults());

@@ -24,13 +24,17 @@ llvm::StringRef nameOf(Collective collective);
 /// "all_gather", as descriptions have it.
 llvm::StringRef fieldOf(Collective collective);
 
-/// A way in which a library moves data: low latency at a part of the rate, or the full rate.
+/// What moves the data of a protocol: kernels of a library; copy engines, which gather and send
+/// only; or stores of one kernel into the memory of the peers, which does all but send. The latter
+/// two do not go through every level.
+enum class Means : uint8_t { Kernels, Copies, Stores };
+
+/// A way in which data is moved: low latency at a part of the rate, or the full rate.
 struct Protocol {
   std::string name;
   double base = 0;     ///< of a collective, beside its steps
   bool isRing = false; ///< n - 1 steps between n units, else log2(n)
-  /// Copies by copy engines, which gather and send only, and not through every level; else kernels.
-  bool isCopies = false;
+  Means means = Means::Kernels;
   double multiprocessors = 0; ///< of a GPU, which a transfer holds
 };
 

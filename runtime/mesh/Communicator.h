@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/mesh/StepBounds.h"
 #include "tk/mesh_plan.h"
 #include "tk/module.h"
 
@@ -22,6 +23,8 @@ struct CollectiveCall {
   const void *from = nullptr;
   void *to = nullptr;
   const void *sent = nullptr, *received = nullptr; ///< see MeshStep
+  void *landing = nullptr;                         ///< see Communicator::landing_bytes
+  StepBounds bounds = {};
 };
 
 /// Launches what a plan computes of the block of rows of that number.
@@ -60,12 +63,21 @@ public:
   /// `has_blocks` says whether peers send blocks into it beside launches.
   virtual std::shared_ptr<void> temporaries(int64_t bytes, Stream stream, bool has_blocks);
 
+  /// How much memory beside the tensors a collective needs, which peers write to; `is_in_window`
+  /// says whether its result lies between launches. The call has no addresses yet.
+  virtual int64_t landing_bytes(const CollectiveCall & /*call*/, bool /*is_in_window*/) const {
+    return 0;
+  }
+
   int64_t position(size_t axis) const;
   int64_t size() const;
 };
 
 /// The ranks that differ from `rank` in their position along `axis` alone, in order.
 std::vector<int64_t> peers_along(const std::vector<MeshAxis> &axes, int64_t rank, size_t axis);
+
+/// The bytes that StepBounds are about.
+int64_t array_bytes(const CollectiveCall &call, size_t ranks);
 
 /// The bytes of a block of an exchange between `ranks` ranks; those that are sent to a rank and
 /// received from one, by the counts of the call, which lie in host memory.

@@ -99,6 +99,13 @@ size_t counted_bytes(const CollectiveCall &call, const void *counts, size_t bloc
 
 } // namespace
 
+int64_t array_bytes(const CollectiveCall &call, size_t ranks) {
+  const MeshStep::Kind kind = call.step->kind;
+  const bool gathers = kind == MeshStep::Kind::all_gather;
+  const int64_t bytes = byte_count(call.dtype, gathers ? call.to_shape : call.from_shape).value();
+  return kind == MeshStep::Kind::all_to_all ? bytes * static_cast<int64_t>(ranks) : bytes;
+}
+
 size_t block_bytes(const CollectiveCall &call, size_t ranks) {
   return static_cast<size_t>(byte_count(call.dtype, call.from_shape).value()) / ranks;
 }

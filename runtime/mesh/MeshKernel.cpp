@@ -26,6 +26,14 @@ struct Block {
   }
 };
 
+/// The tensors of a plan on a rank, and the landing memory of each step (see Communicator).
+struct PlacedTensors {
+  std::shared_ptr<void> memory;
+  std::vector<TensorView> tensors;
+  std::vector<int64_t> landings; ///< where it begins in the memory; no_landing: there is none
+  static constexpr int64_t no_landing = -1;
+};
+
 class MeshKernelImpl {
 public:
   MeshKernelImpl(const Kernel &kernel, const Mesh &mesh)
@@ -51,15 +59,13 @@ private:
   void choose_program(std::span<const Scalar> variables);
   void check_shapes(const Arguments &arguments, std::span<const Scalar> variables) const;
   void compare_ranks(std::span<const Scalar> variables);
-  std::vector<TensorView> place_tensors(const Arguments &arguments,
-                                        std::span<const Scalar> variables, Stream stream,
-                                        std::shared_ptr<void> &memory) const;
-  void run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
+  PlacedTensors place_tensors(const Arguments &arguments, std::span<const Scalar> variables,
+                              Stream stream) const;
+  void run(const MeshStep &step, Stream stream, const PlacedTensors &placed,
            std::span<const Scalar> variables) const;
-  CollectiveCall call_of(const MeshStep &step, std::span<const TensorView> tensors) const;
+  CollectiveCall call_of(const MeshStep &step, const PlacedTensors &placed) const;
   size_t num_together(size_t first) const;
-  void run_together(size_t first, size_t count, Stream stream,
-                    std::span<const TensorView> tensors) const;
+  void run_together(size_t first, size_t count, Stream stream, const PlacedTensors &placed) const;
   void launch_local(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
                     std::span<const Scalar> variables, Block block = {}) const;
 
@@ -199,35 +205,46 @@ void MeshKernelImpl::compare_ranks(std::span<const Scalar> variables) {
   m_compared.insert(own);
 }
 
-std::vector<TensorView> MeshKernelImpl::place_tensors(const Arguments &arguments,
-                                                      std::span<const Scalar> variables,
-                                                      Stream stream,
-                                                      std::shared_ptr<void> &memory) const {
-  constexpr int64_t alignment = 256;
-  std::vector<TensorView> tensors;
+PlacedTensors MeshKernelImpl::place_tensors(const Arguments &arguments,
+                                            std::span<const Scalar> variables,
+                                            Stream stream) const {
+  PlacedTensors placed;
   std::vector<int64_t> offsets;
   int64_t total = 0;
+  auto add = [&](int64_t bytes) { // returns where they begin
+    constexpr int64_t alignment = 256;
+    const int64_t begin = total;
+    if (__builtin_add_overflow(total, (bytes + alignment - 1) / alignment * alignment, &total))
+      throw Error(ErrorCode::overflow, "the tensors between kernels are too large");
+    return begin;
+  };
   for (const MeshTensor &tensor : plan().tensors) {
     offsets.push_back(total);
     if (tensor.kind != MeshTensor::Kind::temporary) {
-      tensors.push_back(*arguments.tensors[tensor.index]);
+      placed.tensors.push_back(*arguments.tensors[tensor.index]);
       continue;
     }
     const Extents shape = shape_on_rank(tensor, variables);
-    const int64_t bytes = byte_count(tensor.dtype, shape).value();
-    if (__builtin_add_overflow(total, (bytes + alignment - 1) / alignment * alignment, &total))
-      throw Error(ErrorCode::overflow, "the tensors between kernels are too large");
-    tensors.emplace_back(nullptr, tensor.dtype, shape, m_mesh.impl().device());
+    add(byte_count(tensor.dtype, shape).value());
+    placed.tensors.emplace_back(nullptr, tensor.dtype, shape, m_mesh.impl().device());
+  }
+  bool has_blocks = false;
+  for (const MeshStep &step : plan().steps) {
+    placed.landings.push_back(PlacedTensors::no_landing);
+    if (!step.communicates() || m_axes[step.axis] == no_axis)
+      continue;
+    const bool is_temporary = plan().tensors[step.to].kind == MeshTensor::Kind::temporary;
+    const int64_t bytes = m_mesh.impl().landing_bytes(call_of(step, placed), is_temporary);
+    if (bytes > 0)
+      placed.landings.back() = add(bytes);
+    has_blocks |= bytes > 0 || step.kind != MeshStep::Kind::all_reduce;
   }
   if (total > 0)
-    memory = m_mesh.impl().temporaries(
-        total, stream, std::any_of(plan().steps.begin(), plan().steps.end(), [](const auto &step) {
-          return step.communicates() && step.kind != MeshStep::Kind::all_reduce;
-        }));
-  for (size_t t = 0; t < tensors.size(); ++t)
+    placed.memory = m_mesh.impl().temporaries(total, stream, has_blocks);
+  for (size_t t = 0; t < placed.tensors.size(); ++t)
     if (plan().tensors[t].kind == MeshTensor::Kind::temporary)
-      tensors[t].data = static_cast<std::byte *>(memory.get()) + offsets[t];
-  return tensors;
+      placed.tensors[t].data = static_cast<std::byte *>(placed.memory.get()) + offsets[t];
+  return placed;
 }
 
 void MeshKernelImpl::launch_local(const MeshStep &step, Stream stream,
@@ -268,11 +285,12 @@ void MeshKernelImpl::launch_local(const MeshStep &step, Stream stream,
   kernel(stream, inputs, outputs);
 }
 
-void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const TensorView> tensors,
+void MeshKernelImpl::run(const MeshStep &step, Stream stream, const PlacedTensors &placed,
                          std::span<const Scalar> variables) const {
+  const std::vector<TensorView> &tensors = placed.tensors;
   if (step.kind == MeshStep::Kind::launch)
     return launch_local(step, stream, tensors, variables);
-  const CollectiveCall call = call_of(step, tensors);
+  const CollectiveCall call = call_of(step, placed);
   if (step.launches()) {
     const int64_t blocks = call.axis == no_axis ? 1 : m_mesh.axes()[call.axis].size;
     return m_mesh.impl().run_by_rows(call, stream, [&](size_t block) {
@@ -284,8 +302,8 @@ void MeshKernelImpl::run(const MeshStep &step, Stream stream, std::span<const Te
   m_mesh.impl().run_alone(call, stream);
 }
 
-CollectiveCall MeshKernelImpl::call_of(const MeshStep &step,
-                                       std::span<const TensorView> tensors) const {
+CollectiveCall MeshKernelImpl::call_of(const MeshStep &step, const PlacedTensors &placed) const {
+  const std::vector<TensorView> &tensors = placed.tensors;
   const TensorView &from = tensors[step.from], &to = tensors[step.to];
   if (!from.is_contiguous() || !to.is_contiguous())
     throw Error(ErrorCode::unsupported, "argument '" + plan().tensors[step.from].name +
@@ -294,6 +312,11 @@ CollectiveCall MeshKernelImpl::call_of(const MeshStep &step,
   CollectiveCall call{&step, axis, from.dtype, from.shape, to.shape, from.data, to.data};
   if (step.sent != MeshStep::no_tensor)
     call.sent = tensors[step.sent].data, call.received = tensors[step.received].data;
+  const auto number = static_cast<size_t>(&step - plan().steps.data());
+  if (!m_program->bounds.empty())
+    call.bounds = m_program->bounds[number];
+  if (placed.memory && placed.landings[number] != PlacedTensors::no_landing)
+    call.landing = static_cast<std::byte *>(placed.memory.get()) + placed.landings[number];
   return call;
 }
 
@@ -314,10 +337,10 @@ size_t MeshKernelImpl::num_together(size_t first) const {
 }
 
 void MeshKernelImpl::run_together(size_t first, size_t count, Stream stream,
-                                  std::span<const TensorView> tensors) const {
+                                  const PlacedTensors &placed) const {
   std::vector<CollectiveCall> calls;
   for (size_t i = first; i < first + count; ++i)
-    calls.push_back(call_of(plan().steps[i], tensors));
+    calls.push_back(call_of(plan().steps[i], placed));
   m_mesh.impl().run_together(calls, stream);
 }
 
@@ -331,15 +354,14 @@ void MeshKernelImpl::launch(Stream stream, std::span<const NamedValue> inputs,
     check_shapes(arguments, variables);
     choose_program(variables);
     compare_ranks(variables);
-    std::shared_ptr<void> memory;
-    const std::vector<TensorView> tensors = place_tensors(arguments, variables, stream, memory);
+    const PlacedTensors placed = place_tensors(arguments, variables, stream);
     const std::vector<MeshStep> &steps = plan().steps;
     for (size_t i = 0; i < steps.size();) {
       const size_t together = num_together(i);
       if (together > 1)
-        run_together(i, together, stream, tensors);
+        run_together(i, together, stream, placed);
       else
-        run(steps[i], stream, tensors, variables);
+        run(steps[i], stream, placed, variables);
       i += std::max<size_t>(together, 1);
     }
   } catch (const std::exception &error) {

@@ -22,8 +22,12 @@ std::shared_ptr<const MeshProgram> make_program(KernelImpl &kernel,
                                                 const std::string &network) {
   auto program = std::make_shared<MeshProgram>();
   program->sharded = kernel.compiled().shard(kernel.index(), axes, dims, network).value();
+  if (const FindStepBounds find = step_bounds_finder())
+    program->bounds = find(program->sharded.plan, network);
   CompiledModule &locals = *program->sharded.locals;
   std::string text = program->sharded.plan.str(kernel.signature());
+  for (const StepBounds &bounds : program->bounds)
+    text += std::to_string(bounds.one_shot_up_to) + " " + std::to_string(bounds.copied_from) + "\n";
   for (size_t i = 0; i < locals.signatures().size(); ++i) {
     auto impl =
         std::make_shared<KernelImpl>(program->sharded.locals, i, kernel.target(), kernel.options());
@@ -66,6 +70,11 @@ private:
 };
 
 } // namespace
+
+FindStepBounds &step_bounds_finder() {
+  static FindStepBounds find = nullptr;
+  return find;
+}
 
 std::shared_ptr<const MeshProgram> find_program(KernelImpl &kernel, const Mesh &mesh,
                                                 std::span<const int64_t> dims) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/Kernel.h"
+#include "runtime/mesh/StepBounds.h"
 #include "tk/mesh.h"
 
 namespace tk::detail {
@@ -15,7 +16,8 @@ namespace tk::detail {
 struct MeshProgram {
   ShardedKernel sharded;
   std::vector<Kernel> kernels;
-  std::string digest; ///< of the local kernels and the plan
+  std::vector<StepBounds> bounds; ///< by step; none if there is no cost model
+  std::string digest;             ///< of the local kernels, the plan and the bounds
 };
 
 /// The program of a kernel on a mesh, for sizes of about `dims`, which may be unknown.

@@ -113,15 +113,10 @@ void NcclRank::exchange_by_rows(const CollectiveCall &call, Stream stream,
 /// Whether copies by copy engines do what a collective asks for: blocks lie one behind the other,
 /// in memory that the peers reach.
 bool NcclRank::is_copied(const CollectiveCall &call) const {
-  // Below, NCCL's latency of about 10 us is less than that of flags and a copy, of about 26 us.
-  constexpr size_t least_bytes = size_t{4} << 20; // of a block
   const auto ranks = static_cast<size_t>(m_axes[call.axis].size);
   if (ranks < 2 || !m_memory.reaches(call.axis, address_of(call.to)))
     return false;
-  const size_t block = call.step->kind == MeshStep::Kind::exchange
-                           ? block_bytes(call, ranks)
-                           : static_cast<size_t>(byte_count(call.dtype, call.from_shape).value());
-  if (block < least_bytes)
+  if (array_bytes(call, ranks) < call.bounds.copied_from)
     return false;
   if (call.step->kind == MeshStep::Kind::exchange)
     return !call.sent;

@@ -177,6 +177,8 @@ void NcclRank::run_together(std::span<const CollectiveCall> calls, Stream stream
   cuda::ScopedContext scope(m_device);
   if (std::all_of(calls.begin(), calls.end(), [&](const auto &call) { return is_copied(call); }))
     return run_by_copies(calls, stream);
+  if (std::all_of(calls.begin(), calls.end(), [&](const auto &call) { return !!move_for(call); }))
+    return run_at_once(calls, stream);
   const bool is_one = std::all_of(calls.begin(), calls.end(), [](const CollectiveCall &call) {
     const MeshStep::Kind kind = call.step->kind;
     return kind == MeshStep::Kind::all_reduce ||
@@ -196,6 +198,7 @@ void NcclRank::run_together(std::span<const CollectiveCall> calls, Stream stream
 /// Blocks that peers send lie in the memory that they reach.
 std::shared_ptr<void> NcclRank::temporaries(int64_t bytes, Stream stream, bool has_blocks) {
   m_counts.clear();
+  m_memory.check_ranks();
   const bool capturing = cuda::is_capturing(m_device, stream.handle);
   if (has_blocks && size() > 1)
     if (const CUdeviceptr address = m_memory.reserve(bytes, stream.handle, capturing))
@@ -214,6 +217,8 @@ void NcclRank::run(const CollectiveCall &call, Stream stream) {
   cuda::ScopedContext scope(m_device);
   if (is_copied(call))
     return run_by_copies({&call, 1}, stream);
+  if (move_for(call))
+    return run_at_once({&call, 1}, stream);
   NcclComm comm = m_comms[call.axis];
   const auto ranks = static_cast<size_t>(m_axes[call.axis].size);
   switch (call.step->kind) {

@@ -1,6 +1,8 @@
 // A rank that is a GPU, which communicates through NCCL.
 #pragma once
 
+#include <optional>
+
 #include "runtime/cuda/Memory.h"
 #include "runtime/mesh/Communicator.h"
 #include "runtime/mesh/Nccl.h"
@@ -33,7 +35,7 @@ public:
         m_memory(
             m_device, m_axes, rank_of(world),
             [this](const void *bytes, size_t count) { return gather_bytes(bytes, count); },
-            PeerMemory::mode_of_environment()) {
+            PeerMemory::mode_of_environment(), m_options.timeout) {
     int ranks = 0;
     m_nccl.check(m_nccl.functions().count(world, &ranks), "ncclCommCount");
     m_rank = rank_of(world);
@@ -61,6 +63,8 @@ public:
   std::shared_ptr<void> temporaries(int64_t bytes, Stream stream, bool has_blocks) override;
   /// Why blocks beside launches go through NCCL; empty if they do not, or none has gone yet.
   const std::string &reason_for_nccl() const { return m_memory.reason(); }
+  const std::string &reason_for_no_one_shot() const { return m_memory.reason_for_no_one_shot(); }
+  int64_t landing_bytes(const CollectiveCall &call, bool is_in_window) const override;
   void run(const CollectiveCall &call, Stream stream) override;
   void run_together(std::span<const CollectiveCall> calls, Stream stream) override;
   void run_alone(const CollectiveCall &call, Stream stream) override;
@@ -99,6 +103,8 @@ private:
   void gather_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch);
   void exchange_by_rows(const CollectiveCall &call, Stream stream, const LaunchBlock &launch);
   bool is_copied(const CollectiveCall &call) const;
+  std::optional<one_shot::Move> move_for(const CollectiveCall &call) const;
+  void run_at_once(std::span<const CollectiveCall> calls, Stream stream);
   void run_by_copies(std::span<const CollectiveCall> calls, Stream stream);
   void gather_by_copies(const CollectiveCall &call, Stream stream, const LaunchBlock &launch);
   void exchange_by_copies(const CollectiveCall &call, Stream stream, const LaunchBlock &launch);

@@ -60,6 +60,11 @@ size_t PeerMemory::flag_bytes() const {
   return (2 * ranks * sizeof(uint32_t) + page - 1) / page * page;
 }
 
+size_t PeerMemory::head_bytes() const {
+  constexpr size_t page = 4096;
+  return (signals_at(m_axes.size()) + page - 1) / page * page;
+}
+
 CUdeviceptr PeerMemory::flag(CUdeviceptr window, int64_t of, bool arrived) const {
   return window + (2 * static_cast<size_t>(of) + (arrived ? 1 : 0)) * sizeof(uint32_t);
 }
@@ -153,15 +158,16 @@ void PeerMemory::give_up(std::string reason) {
 
 /// Makes a window with room for `bytes`, which all ranks know; false if that cannot be.
 bool PeerMemory::grow(int64_t bytes) {
-  constexpr size_t block = size_t{2} << 20; // that a handle shares
-  size_t size = flag_bytes() + static_cast<size_t>(bytes);
+  constexpr size_t block = size_t{2} << 20;  // that a handle shares
+  constexpr size_t least = size_t{64} << 10; // what exchanges are tried out with
+  size_t size = head_bytes() + std::max(static_cast<size_t>(bytes), least);
   if (!m_windows.empty())
     size = std::max(size, 2 * m_windows.back()->buffer.size());
   auto window = std::make_unique<Window>();
   window->buffer = cuda::DeviceBuffer(m_device, (size + block - 1) / block * block);
-  std::vector<uint32_t> flags(flag_bytes() / sizeof(uint32_t));
+  std::vector<uint32_t> flags(head_bytes() / sizeof(uint32_t));
   flags[2 * static_cast<size_t>(m_rank) + 1] = 1; // no peer's; what abandon() copies
-  window->buffer.upload(flags.data(), flag_bytes(), 0, m_stream.handle());
+  window->buffer.upload(flags.data(), head_bytes(), 0, m_stream.handle());
   const Card own = card_of(window->buffer);
   const std::vector<std::byte> texts = m_gather(&own, sizeof own);
   std::vector<Card> cards(texts.size() / sizeof(Card));
@@ -188,18 +194,19 @@ bool PeerMemory::grow(int64_t bytes) {
     return false;
   }
   m_captures = all_agree(can_capture());
+  prepare_one_shot();
   return true;
 }
 
 /// Sends each peer a word and waits for theirs, for some seconds; throws where a call fails.
 std::string PeerMemory::send_words() {
   constexpr auto limit = std::chrono::seconds(5);
-  const CUdeviceptr base = m_windows.back()->buffer.address() + flag_bytes();
+  const CUdeviceptr base = m_windows.back()->buffer.address() + head_bytes();
   auto word = [&](int64_t rank) { return base + static_cast<size_t>(rank) * sizeof(uint32_t); };
   auto mark = [](int64_t rank) { return 0x746b0000 + static_cast<uint32_t>(rank); };
   const uint32_t own = mark(m_rank);
   void *stream = m_stream.handle();
-  m_windows.back()->buffer.upload(&own, sizeof own, word(m_rank) - base + flag_bytes(), stream);
+  m_windows.back()->buffer.upload(&own, sizeof own, word(m_rank) - base + head_bytes(), stream);
   cuda::Event begin(m_device), end(m_device);
   begin.record(stream);
   for (int64_t peer : peers())
@@ -220,7 +227,7 @@ std::string PeerMemory::send_words() {
   m_device.check(state, "a copy to a peer");
   for (int64_t peer : peers()) {
     uint32_t found = 0;
-    m_windows.back()->buffer.download(&found, sizeof found, word(peer) - base + flag_bytes(),
+    m_windows.back()->buffer.download(&found, sizeof found, word(peer) - base + head_bytes(),
                                       stream);
     if (found != mark(peer))
       return "a copy of rank " + std::to_string(peer) + " changed on its way";
@@ -259,8 +266,8 @@ bool PeerMemory::can_capture() {
   operation.address = flag(window.buffer.address(), m_rank, false);
   bool is_taken = driver.stream_batch_mem_op(handle, 1, &operation, 0) == 0;
   if (!window.peers.empty())
-    is_taken &= driver.memcpy_dtod_async(window.peers.begin()->second + flag_bytes(),
-                                         window.buffer.address() + flag_bytes(), sizeof(uint32_t),
+    is_taken &= driver.memcpy_dtod_async(window.peers.begin()->second + head_bytes(),
+                                         window.buffer.address() + head_bytes(), sizeof(uint32_t),
                                          handle) == 0;
   cuda::CUgraph graph = nullptr;
   cuda::CUgraphExec made = nullptr;
@@ -278,12 +285,12 @@ CUdeviceptr PeerMemory::reserve(int64_t bytes, void *stream, bool capturing) {
     return 0;
   cuda::ScopedContext scope(m_device);
   const bool fits = !m_windows.empty() &&
-                    flag_bytes() + static_cast<size_t>(bytes) <= m_windows.back()->buffer.size();
+                    head_bytes() + static_cast<size_t>(bytes) <= m_windows.back()->buffer.size();
   if (!fits && (capturing || !grow(bytes)))
     return 0;
   if (!capturing && m_last_use && m_last_stream != stream)
     m_last_use->hold(stream);
-  return m_windows.back()->buffer.address() + flag_bytes();
+  return m_windows.back()->buffer.address() + head_bytes();
 }
 
 void PeerMemory::release(void *stream, bool capturing) {
@@ -354,6 +361,7 @@ void PeerMemory::abandon() {
       m_device.driver->memcpy_dtod_async(
           flag(theirs, m_rank, arrived), flag(window.buffer.address(), m_rank, true),
           sizeof(uint32_t), static_cast<CUstream>(m_stream.handle()));
+  tell_gone(window);
 }
 
 } // namespace tk::detail

@@ -1,4 +1,7 @@
-// Sharded kernels on ranks that are threads: shares, faults, and the errors that name a rank.
+// Sharded kernels on ranks that are threads: shares, faults, and the errors that name a rank; and
+// the bounds of transfers, which ranks that are GPUs follow.
+#include "compiler/plan/StepBounds.h"
+#include "runtime/mesh/StepBounds.h"
 #include "tests/unit/api/TemporaryCache.h"
 #include "tests/unit/catch.h"
 #include "tk/tk.h"
@@ -259,4 +262,32 @@ TEST_CASE("a plan says what each rank runs", "[mesh]") {
         "mesh tp=2\n"
         "launch sums_1(x: f32[R, C / 2]) -> (y: f32[R])\n"
         "all_reduce sum over tp: y: f32[R] -> y: f32[R]\n");
+}
+
+TEST_CASE("the cost model says up to which size stores are the fastest, and from which copies are",
+          "[mesh]") {
+  const std::string network = R"({
+    "name": "two", "device": "H200",
+    "protocols": [{"name": "k", "base_us": 30}, {"name": "s", "by": "stores", "base_us": 2},
+                  {"name": "c", "by": "copies", "base_us": 20}],
+    "levels": [{"name": "node", "children": 2, "links": 1, "link_gb_s": 100, "switches": 1, "ports": 2,
+      "protocols": {"k": {"step_us": 0, "share": 0.5}, "s": {"step_us": 0, "share": 0.25},
+                    "c": {"step_us": 0, "share": 1}}}]})";
+  MeshPlan plan;
+  plan.axes = {{"tp", 2}};
+  for (auto kind :
+       {MeshStep::Kind::all_gather, MeshStep::Kind::reduce_scatter, MeshStep::Kind::launch})
+    plan.steps.emplace_back().kind = kind;
+  offerStepBounds();
+  const std::vector<detail::StepBounds> bounds = detail::step_bounds_finder()(plan, network);
+  REQUIRE(bounds.size() == 3);
+  // Half of the array moves. 2 us + b / 25 = 20 us + b / 100 at b = 600 KB.
+  CHECK(std::abs(bounds[0].one_shot_up_to - 1'200'000) <= 1);
+  CHECK(bounds[0].copied_from == bounds[0].one_shot_up_to + 1);
+  // Copies do not add up. 2 us + b / 25 = 30 us + b / 50 at b = 1.4 MB.
+  CHECK(std::abs(bounds[1].one_shot_up_to - 2'800'000) <= 1);
+  CHECK(bounds[1].copied_from == detail::StepBounds().copied_from);
+  CHECK(bounds[2].one_shot_up_to == 0);
+  plan.axes[0].size = 1; // nothing moves
+  CHECK(detail::step_bounds_finder()(plan, network)[0].one_shot_up_to == 0);
 }

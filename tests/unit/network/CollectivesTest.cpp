@@ -116,22 +116,46 @@ TEST_CASE("a stage sends to the next over the slowest level between them", "[net
 
 TEST_CASE("copies gather and send where they are allowed and reach", "[network]") {
   Network network = pod();
-  network.protocols.push_back({"copies", 6000, false, true, 0});
+  network.protocols.push_back({"copies", 6000, false, Means::Copies, 0});
   for (Level &level : network.levels)
     level.transports.emplace_back();
   network.levels[0].transports[1].step = 500;
   network.levels[0].transports[1].shares.fill(2); // twice the links' rate, to be told apart
-  auto time = [&](llvm::StringRef mesh, Collective collective, Copies copies) {
-    return predict(network, group(network, mesh), collective, bytes, 1, copies).total();
+  auto time = [&](llvm::StringRef mesh, Collective collective, PeerAccess peers) {
+    return predict(network, group(network, mesh), collective, bytes, 1, peers).total();
   };
-  CHECK(isNear(time("x=8", Collective::AllGather, Copies::allowed),
+  CHECK(isNear(time("x=8", Collective::AllGather, PeerAccess::allowed),
                7 * 6000 + 500 + bytes * 7 / 8 / 900)); // one copy after the other
-  CHECK(isNear(time("x=8", Collective::Send, Copies::allowed), 6000 + 500 + bytes / 900));
-  CHECK(isNear(time("x=8", Collective::AllGather, Copies::none), bytes * 7 / 8 / 450));
-  CHECK(isNear(time("x=8", Collective::AllReduce, Copies::allowed), 2 * bytes * 7 / 8 / 450));
+  CHECK(isNear(time("x=8", Collective::Send, PeerAccess::allowed), 6000 + 500 + bytes / 900));
+  CHECK(isNear(time("x=8", Collective::AllGather, PeerAccess::none), bytes * 7 / 8 / 450));
+  CHECK(isNear(time("x=8", Collective::AllReduce, PeerAccess::allowed), 2 * bytes * 7 / 8 / 450));
   // Nodes are reached by cards alone.
-  CHECK(isNear(time("x=256", Collective::AllGather, Copies::allowed), bytes * 31 / 32 / 400));
+  CHECK(isNear(time("x=256", Collective::AllGather, PeerAccess::allowed), bytes * 31 / 32 / 400));
   CHECK(isNear(bandwidthOf(network, group(network, "x=8"), Collective::AllGather), 450.0 * 8 / 7));
+}
+
+TEST_CASE("stores take one step, and an all-reduce by them sends all to each of the others",
+          "[network]") {
+  Network network = pod();
+  network.protocols.push_back({"stores", 4000, false, Means::Stores, 0});
+  for (Level &level : network.levels)
+    level.transports.emplace_back();
+  network.levels[0].transports[1].step = 1000;
+  network.levels[0].transports[1].shares.fill(8); // of the links' rate, to be told apart
+  auto time = [&](llvm::StringRef mesh, Collective collective, PeerAccess peers) {
+    return predict(network, group(network, mesh), collective, bytes, 1, peers).total();
+  };
+  const double rate = 8 * 450;
+  for (Collective collective : {Collective::AllGather, Collective::ReduceScatter})
+    CHECK(isNear(time("x=8", collective, PeerAccess::allowed), 5000 + bytes * 7 / 8 / rate));
+  CHECK(isNear(time("x=2", Collective::AllReduce, PeerAccess::allowed), 5000 + bytes / rate));
+  CHECK(isNear(time("x=4", Collective::AllReduce, PeerAccess::allowed), 5000 + 3 * bytes / rate));
+  CHECK(
+      isNear(time("x=8", Collective::AllToAll, PeerAccess::allowed), 5000 + bytes * 7 / 64 / rate));
+  // A send runs beside a launch, which needs the multiprocessors.
+  CHECK(isNear(time("x=8", Collective::Send, PeerAccess::allowed), bytes / 450));
+  CHECK(isNear(time("x=8", Collective::AllGather, PeerAccess::none), bytes * 7 / 8 / 450));
+  CHECK(isNear(time("x=256", Collective::AllGather, PeerAccess::allowed), bytes * 31 / 32 / 400));
 }
 
 TEST_CASE("small arrays take latency: steps by the protocol", "[network]") {

@@ -67,9 +67,9 @@ TEST_CASE("a protocol can be by copies, which need not pass each level", "[netwo
   text.replace(text.find(level), level.size(),
                "{\"c\": {\"step_us\": 1, \"share\": 0.5}, \"p\": {");
   const Network network = readNetwork(text);
-  CHECK_FALSE(network.protocols[0].isCopies);
+  CHECK(network.protocols[0].means == Means::Kernels);
   CHECK(network.protocols[0].multiprocessors == 16);
-  CHECK(network.protocols[1].isCopies);
+  CHECK(network.protocols[1].means == Means::Copies);
   CHECK(network.protocols[1].multiprocessors == 0);
   CHECK(network.levels[0].transports[1].shares[static_cast<size_t>(Collective::Send)] == 0.5);
   CHECK(network.levels[1].transports[1].shares[static_cast<size_t>(Collective::Send)] == 0);

@@ -1,18 +1,39 @@
 #include "tests/unit/runtime/FakeCuda.h"
 
 #include "runtime/cuda/Driver.h"
+#include "tests/unit/runtime/FakeOneShot.h"
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 using namespace tk::cuda;
 
 namespace {
 tk::test::FakeCudaState state;
+
+/// Kernels of one-shot exchanges, whose handles are their numbers from `first_one_shot` on.
+constexpr uintptr_t first_one_shot = 100;
+std::mutex one_shot_mutex;
+std::vector<std::string> one_shot_names;
+
+CUfunction one_shot_of(const char *name) {
+  std::lock_guard lock(one_shot_mutex);
+  one_shot_names.emplace_back(name);
+  return reinterpret_cast<CUfunction>(first_one_shot + one_shot_names.size() - 1);
 }
+
+std::string name_of_one_shot(CUfunction function) {
+  const auto number = reinterpret_cast<uintptr_t>(function);
+  std::lock_guard lock(one_shot_mutex);
+  return number < first_one_shot ? "" : one_shot_names.at(number - first_one_shot);
+}
+} // namespace
 
 extern "C" {
 
@@ -72,6 +93,10 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *, unsigned, int *, voi
   return 0;
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+  if (std::string(name).starts_with(tk::test::one_shot_prefix)) {
+    *function = one_shot_of(name);
+    return 0;
+  }
   if (std::strcmp(name, "gemm_0") != 0)
     return 500;
   *function = reinterpret_cast<CUfunction>(uintptr_t{1});
@@ -85,6 +110,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   ++state.live_allocations;
   ++state.allocations;
   *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return 0;
+}
+CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  *pointer = state.host_result ? nullptr : std::calloc(1, bytes);
+  return state.host_result;
+}
+CUresult cuMemFreeHost(void *pointer) {
+  std::free(pointer);
   return 0;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
@@ -166,9 +199,16 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction, const LaunchCon
   *clusters = config->num_attributes == 1 ? state.active_clusters : -1;
   return 0;
 }
-CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction, void **parameters, void **) {
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function, void **parameters,
+                          void **) {
   if (state.launch_result)
     return state.launch_result;
+  if (const std::string name = name_of_one_shot(function); !name.empty()) {
+    ++std::atomic_ref(state.one_shots);
+    if (state.capturing)
+      return 0;
+    return tk::test::run_one_shot(name, parameters[0], config->grid[0]) ? 0 : 1;
+  }
   tk::test::FakeCudaState::Launch launch{};
   std::memcpy(launch.grid, config->grid, sizeof launch.grid);
   std::memcpy(launch.block, config->block, sizeof launch.block);

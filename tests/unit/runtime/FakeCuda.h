@@ -19,6 +19,8 @@ struct FakeCudaState {
   int ipc_result = 0; ///< of making a handle
   int opened_handles = 0;
   int memory_operations = 0; ///< of streams
+  int one_shots = 0;         ///< launches of kernels of one-shot exchanges
+  int host_result = 0;       ///< of allocating memory of the host
   int contexts_pushed = 0;
   int contexts_current = 0; ///< pushed and not yet popped
   int live_allocations = 0;

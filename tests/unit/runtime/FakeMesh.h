@@ -10,7 +10,9 @@
 namespace tk::test {
 
 /// Meshes of GPUs that are threads: all have joined.
-inline std::vector<Mesh> join(const std::vector<MeshAxis> &axes) {
+inline std::vector<Mesh> join(const std::vector<MeshAxis> &axes, const MeshOptions &options = {}) {
+  ::setenv("TK_NVRTC", FAKE_NVRTC_PATH, 1);
+  ::setenv("TK_CACHE", "off", 1); // what the fake NVRTC makes is no code
   ::setenv("TK_NCCL", FAKE_NCCL_PATH, 1);
   ::setenv("TK_LIBCUDA", FAKE_CUDA_PATH, 1);
   int64_t ranks = 1;
@@ -20,7 +22,7 @@ inline std::vector<Mesh> join(const std::vector<MeshAxis> &axes) {
   std::vector<Mesh> meshes(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] { meshes[rank] = join_nccl(id, rank, axes); });
+    threads.emplace_back([&, rank] { meshes[rank] = join_nccl(id, rank, axes, 0, options); });
   for (std::thread &thread : threads)
     thread.join();
   return meshes;

@@ -73,8 +73,8 @@ void checkExchange(const std::vector<Mesh> &meshes, bool isLaunch) {
     MeshStep step;
     step.kind = isLaunch ? MeshStep::Kind::launch_exchange : MeshStep::Kind::exchange;
     const Extents whole{static_cast<int64_t>(count) / 2 * ranks, 2};
-    const detail::CollectiveCall call{&step,          0,           DType::f32, whole, whole,
-                                      partial.data(), memory.get()};
+    detail::CollectiveCall call{&step, 0, DType::f32, whole, whole, partial.data(), memory.get()};
+    call.bounds.copied_from = 0;
     if (isLaunch) {
       meshes[rank].impl().run_by_rows(call, {}, fill);
     } else {
@@ -98,9 +98,11 @@ void checkTogether(const std::vector<Mesh> &meshes) {
     step.kind = MeshStep::Kind::all_gather;
     float *to = floats(memory);
     const Extents share{large, 1}, whole{static_cast<int64_t>(large * ranks), 1};
-    const std::vector<detail::CollectiveCall> calls{
+    std::vector<detail::CollectiveCall> calls{
         {&step, 0, DType::f32, share, whole, first.data(), to},
         {&step, 0, DType::f32, share, whole, second.data(), to + large * ranks}};
+    for (detail::CollectiveCall &call : calls)
+      call.bounds.copied_from = 0;
     const int before = fake().memory_operations;
     meshes[rank].impl().run_together(calls, {});
     CHECK((fake().memory_operations > before) == (ranks > 1 && reasonOf(meshes[rank]).empty()));
