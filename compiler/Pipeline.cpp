@@ -7,6 +7,7 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/FusionChoices.h"
+#include "passes/pipeline/GuardPasses.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -160,6 +161,7 @@ static void registerOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
     registerTkPasses();
+    registerTkGuardPasses();
     registerCanonicalizerPass();
     registerCSEPass();
   });

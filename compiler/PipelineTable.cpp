@@ -231,6 +231,8 @@ static const PassRow loopRows[] = {
     {"tk-simplify-maxima", "numerics", "",
      "The loops are final: those without masks need no running maximum at each iteration.",
      maximumPatterns},
+    {"tk-guard-masked-values", "masks", "",
+     "Loops over tiles are final: a tile whose sums are not finite is computed again."},
 };
 
 static const PatternRow loadPatterns[] = {

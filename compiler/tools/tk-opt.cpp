@@ -9,6 +9,7 @@
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
 #include "passes/mesh/MeshPasses.h"
+#include "passes/pipeline/GuardPasses.h"
 #ifdef TK_HAS_CPU
 #include "compiler/codegen/cpu/CpuPipeline.h"
 #include "passes/lowering/cpu/CpuPasses.h"
@@ -44,6 +45,7 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tk::registerTkPasses();
+  tk::registerTkGuardPasses();
   tk::registerTkMeshPasses();
   tk::registerFamilies();
 #ifdef TK_HAS_CPU

@@ -1,4 +1,5 @@
 //===- TkGpuAsync.cpp - TMA, mbarriers, wgmma, warp specialization --------===//
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
@@ -42,9 +43,29 @@ LogicalResult DoubtOp::verify() {
 
 LogicalResult DoubtedOp::verify() { return verifyNotes(*this, getPhases()); }
 
+LogicalResult NotedOp::verify() { return verifyNotes(*this, getPhases()); }
+
+LogicalResult KeepFiniteOp::verify() {
+  Type type = getStage().getType().getElementType();
+  if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() > 16)
+    return emitOpError("expected floats of 8 or 16 bits, got ") << type;
+  if (getPhases().getType().getStages() != 1)
+    return emitOpError("expected one mbarrier, got ") << getPhases().getType();
+  return success();
+}
+
 LogicalResult BarrierOp::verify() {
   if (getCluster() && getWarpgroup())
     return emitOpError("expected the threads of a cluster or of a warpgroup, not both");
+  return success();
+}
+
+LogicalResult AllFiniteOp::verify() {
+  if (getSources().empty())
+    return emitOpError("expected a tile");
+  for (Type type : getSources().getTypes())
+    if (!getElementTypeOrSelf(type).isF32() || !getLayout(type))
+      return emitOpError("expected tiles of f32 with a layout, got ") << type;
   return success();
 }
 

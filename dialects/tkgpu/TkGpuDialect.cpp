@@ -1,6 +1,7 @@
 //===- TkGpuDialect.cpp - registration, attributes and types --------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -30,6 +31,8 @@ using namespace tk::gpu;
 #include "dialects/tkgpu/TkGpuPrivateOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuCountOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuFiniteOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
   addAttributes<
@@ -51,6 +54,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuCountOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuFiniteOps.cpp.inc"
       >();
 }
 

@@ -4,6 +4,7 @@
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -46,7 +47,8 @@ bool BlockWalk::visitShared(Operation *op, double times) {
     work.sharedBytes +=
         (threadBytes(convert.getSource().getType()) + threadBytes(convert.getType())) * times;
     work.barriers += 2 * times;
-  } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp>(op)) {
+  } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp,
+                 gpu::AllFiniteOp>(op)) {
     work.barriers += times;
   } else {
     return false;

@@ -2,6 +2,7 @@
 #include "passes/machine/KnownValues.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/Hashing.h"
@@ -165,8 +166,10 @@ Known KnownValues::evaluatePlace(Operation *op) {
   if (isa<gpu::ToldOp>(op))
     return Known::scalar((place.id[0] + place.told++ * place.blocks[0]) / place.cluster);
   // Rows are gone through again only where sums left their range, which is rare.
-  if (isa<gpu::DoubtedOp>(op))
+  if (isa<gpu::DoubtedOp, gpu::NotedOp>(op))
     return Known::scalar(0);
+  if (isa<gpu::AllFiniteOp>(op))
+    return Known::scalar(1);
   if (auto of = dyn_cast<gpu::OfWarpgroupOp>(op))
     return get(of.getValues()[std::min<size_t>(place.warpgroup, of.getValues().size() - 1)]);
   if (auto rows = dyn_cast<gpu::RowsBoundOp>(op))

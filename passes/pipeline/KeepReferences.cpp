@@ -292,19 +292,6 @@ void KeptReference::apply(Value isAgain, Value phases) {
                   builder.getF32FloatAttr(isNarrow ? kMostOfLog : kMostSum));
 }
 
-/// Is there room for notes apart from other shared memory, and for barriers?
-static bool haveRoom(FuncOp function) {
-  auto target = function->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(targetAttrName);
-  if (!target)
-    return true;
-  int64_t bytes = kPhaseRoom + kNoteRoom;
-  function.walk([&](AllocSharedOp alloc) {
-    if (!isBuffer(alloc, BufferUse::InStages))
-      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
-  });
-  return bytes <= target.getShared();
-}
-
 /// The only loop of the copies' program.
 static scf::ForOp copiesOf(WarpRolesOp roles) {
   auto loops = llvm::to_vector(roles.getProducer().getOps<scf::ForOp>());
@@ -322,15 +309,9 @@ static bool keepReferences(FuncOp function, WarpRolesOp roles) {
   if (found.size() != 1 || !copies || function.getTeams() > 1 || getPlan(function).inPlace)
     return false;
   KeptReference &kept = found.front();
-  if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoom(function))
+  if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoomForFlag(function))
     return false;
-  // A program without tiles asks at once: the barrier is initialised before the block meets.
-  OpBuilder builder(roles);
-  for (Operation *op = roles->getPrevNode(); op; op = op->getPrevNode())
-    if (isa<BarrierOp>(op)) {
-      builder.setInsertionPoint(op);
-      break;
-    }
+  OpBuilder builder = beforeBarrier(roles);
   auto phases =
       AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(builder.getContext(), 2),
                             function.getTeamWarps(), nullptr, /*notes=*/true);

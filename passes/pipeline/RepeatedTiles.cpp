@@ -6,13 +6,35 @@
 //===----------------------------------------------------------------------===//
 #include "passes/pipeline/RepeatedTiles.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/pipeline/Rings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
+
+bool tk::haveRoomForFlag(FuncOp function) {
+  auto target = function->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(targetAttrName);
+  if (!target)
+    return true;
+  int64_t bytes = kPhaseRoom + kNoteRoom;
+  function.walk([&](AllocSharedOp alloc) {
+    if (!isBuffer(alloc, BufferUse::InStages))
+      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
+  });
+  return bytes <= target.getShared();
+}
+
+OpBuilder tk::beforeBarrier(WarpRolesOp roles) {
+  OpBuilder builder(roles);
+  for (Operation *op = roles->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<BarrierOp>(op)) {
+      builder.setInsertionPoint(op);
+      break;
+    }
+  return builder;
+}
 
 bool tk::canRepeat(scf::ForOp tiles) {
   WalkResult result = tiles.walk([](Operation *op) {

@@ -23,6 +23,7 @@
 #include "passes/pipeline/SharedHazards.h"
 
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/pipeline/Rings.h"
 
@@ -242,6 +243,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (hasOwnExchange(reduce, joinKindOf(reduce, function, joinedBits(reduce))))
           meet(state);
       })
+      .Case<AllFiniteOp>([&](AllFiniteOp) { meet(state); })
       .Case<NoneNegativeOp>([&](NoneNegativeOp) { state.meet(apart); })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
       .Default([&](Operation *other) {

@@ -124,8 +124,8 @@ struct WholeBlock {
   TK_DEVICE static void meet(Place place) { barrier(place); }
 };
 
-// `scratch` holds n elements for every thread. `warps` is the number of warps among `Threads`, which
-// are the block's first ones.
+// `scratch` holds n elements for every thread. `warps` is the number of warps among `Threads`,
+// which are the block's first ones.
 template <class Op, int mask, int warps, class Threads = WholeBlock, int n, class T>
 TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
@@ -199,8 +199,8 @@ TK_DEVICE void reduce_threads(T (&x)[n], T *scratch, Place place = {}) {
   gather_lanes<lanes, n>(x, place);
 }
 
-// Is this block the last of `count` that come here, by a counter of theirs? All threads ask, and all
-// know what the other blocks wrote before they did.
+// Is this block the last of `count` that come here, by a counter of theirs? All threads ask, and
+// all know what the other blocks wrote before they did.
 TK_DEVICE bool is_last_block(int *counter, int count, int *scratch, Place place = {}) {
   barrier(place); // all threads have written, and whoever used the scratch memory before is done
   if (thread_index() == 0)
@@ -321,6 +321,13 @@ TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place
     if (backward ? own < mask : own > 0)
       prefix[r] = Op::apply(before[leader], prefix[r]);
   }
+}
+
+// Are all n numbers finite? Four sums are independent of each other.
+template <int n> TK_DEVICE bool all_finite(const float (&x)[n]) {
+  float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  for_each<n>([&](int i) { sums[i % 4] = ::fmaf(x[i], 0.0f, sums[i % 4]); });
+  return sums[0] + sums[1] + (sums[2] + sums[3]) == 0.0f;
 }
 
 } // namespace tk

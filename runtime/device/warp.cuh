@@ -13,6 +13,8 @@ TK_DEVICE int grid_x() { return (int)gridDim.x; }
 
 // All threads of the block.
 TK_DEVICE void barrier(Place = {}) { __syncthreads(); }
+// Is x true in all threads of the block, of which there are `threads`, and who meet?
+TK_DEVICE bool block_all(bool x, int, Place = {}) { return __syncthreads_and(x) != 0; }
 // All lanes of the warp.
 TK_DEVICE void sync_warp(Place = {}) { __syncwarp(); }
 

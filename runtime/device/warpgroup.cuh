@@ -3,6 +3,7 @@
 // a thread is row 16 warp + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2.
 #pragma once
 
+#include "finite.cuh"
 #include "ones.cuh"
 #include "warpgroup_operands.cuh"
 

@@ -1,6 +1,7 @@
 //===- EmitAsync.cpp - phases, bulk copies, roles -------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "compiler/codegen/cuda/WarpArrivals.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 
 using namespace mlir;
 
@@ -255,6 +256,13 @@ std::string KernelEmitter::notesOf(TypedValue<gpu::PhasesType> phases) {
 
 LogicalResult KernelEmitter::emitDoubt(gpu::DoubtOp doubt) {
   Value source = doubt.getSource();
+  const float largest = std::numeric_limits<float>::max();
+  if (doubt.getMost().convertToFloat() == largest &&
+      doubt.getLeast().convertToFloat() == -largest) {
+    line("if (" + scalar(doubt.getAsked()) + " && !tk::all_finite(" + materialize(source) +
+         ")) tk::note(" + notesOf(doubt.getPhases()) + ");");
+    return success();
+  }
   const std::string least = literal(doubt.getLeastAttr()), most = literal(doubt.getMostAttr());
   std::string all;
   const unsigned count = registersOf(source);
@@ -352,6 +360,10 @@ LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
     line("tk::set_registers_less<" + llvm::Twine(*registers) + ">();");
   line("if (" + useWarp() + " == " + first + " && tk::elect_one()) {");
   ++indent;
+  if (roles.getProducer()
+          .walk([](gpu::KeepFiniteOp) { return WalkResult::interrupt(); })
+          .wasInterrupted())
+    line("int finite_parity = 0;"); // of the next wait of a tkgpu.keep_finite
   if (mlir::failed(emitBlock(roles.getProducer().front())))
     return failure();
   --indent;

@@ -1,6 +1,7 @@
 //===- EmitFunction.cpp - signatures, dispatch of operations --------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -278,8 +279,28 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
       .Case([&](gpu::TurnOp o) { return emitTurn(o); })
       .Case([&](gpu::NoneNegativeOp o) { return emitNoneNegative(o); })
+      .Case([&](gpu::AllFiniteOp o) {
+        std::string all;
+        for (Value source : o.getSources())
+          all += (all.empty() ? "" : " && ") + ("tk::all_finite(" + materialize(source) + ")");
+        declare(o, "tk::block_all(" + all + ", " + std::to_string(func.getBlockWarps() * 32) + ")");
+        return success();
+      })
       .Case([&](gpu::DoubtOp o) { return emitDoubt(o); })
       .Case([&](gpu::DoubtedOp o) { return emitDoubted(o); })
+      .Case([&](gpu::NotedOp o) {
+        const std::string answer = "tk::has_notes(" + notesOf(o.getPhases()) + ")";
+        auto roles = o->getParentOfType<gpu::WarpRolesOp>();
+        const bool isProducer = roles && roles.getProducer().isAncestor(o->getParentRegion());
+        declare(o, isProducer ? answer : "tk::any_in_warp(" + answer + ")");
+        return success();
+      })
+      .Case([&](gpu::KeepFiniteOp o) {
+        const int64_t words = o.getStage().getType().getSizeInBytes() / 4;
+        line("tk::keep_finite<" + llvm::Twine(words) + ">(" + names[o.getStage()] + ", &" +
+             names[o.getPhases()] + "[0], finite_parity);");
+        return success();
+      })
       .Case([&](gpu::LaunchReleaseOp) { return line("tk::release_launch();"), success(); })
       .Case([&](gpu::LaunchWaitOp) { return line("tk::await_launch();"), success(); })
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })

@@ -33,11 +33,12 @@ static PhaseSet findFull(gpu::WarpRolesOp roles, Value phases) {
   roles.getProducer().walk([&](gpu::PhaseWaitOp wait) {
     if (wait.getPhases() != phases)
       return;
-    for (Operation *op = wait->getNextNode(); op; op = op->getNextNode())
-      if (auto expect = dyn_cast<gpu::PhaseExpectOp>(op)) {
+    bool isFound = false;
+    for (Operation *op = wait->getNextNode(); op && !isFound; op = op->getNextNode())
+      op->walk([&](gpu::PhaseExpectOp expect) {
         full.insert(expect.getPhases());
-        break;
-      }
+        isFound = true;
+      });
   });
   return full;
 }

@@ -12,6 +12,9 @@ TK_DEVICE int block_z() { return tk_emu_engine->block[2]; }
 TK_DEVICE int grid_x() { return tk_emu_engine->grid[0]; }
 
 TK_DEVICE void barrier(Place place = {}) { tk_emu_engine->barrier(place); }
+TK_DEVICE bool block_all(bool x, int threads, Place place = {}) {
+  return tk_emu_engine->named_barrier_all(15, threads, x, place);
+}
 
 TK_DEVICE void sync_warp(Place place = {}) { tk_emu_engine->sync_warp(place); }
 

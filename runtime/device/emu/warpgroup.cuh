@@ -2,6 +2,7 @@
 // hardware's, and the engine decodes them.
 #pragma once
 
+#include "finite.cuh"
 #include "ones.cuh"
 
 namespace tk {

@@ -1,11 +1,12 @@
 """What a mask leaves out has no influence, whatever lies there.
 
 Each form is run with zeros in all left-out places, and with NaN, infinities and 65504 there. Both runs must give the same bits.
-Values that are not finite, and that some rows see and others do not, must not reach the latter on the CPU target.
+Values that are not finite, and that some rows see and others do not, must not reach the latter: the bits of other results are
+those of a run with zeros there.
 """
 import numpy
 
-from exact import holds, main, same
+from exact import ROOT, holds, main, same
 
 PROGRAM = "tests/e2e/programs/unseen.tk"
 PAGES = "tests/e2e/programs/attention_pages.tk"
@@ -235,8 +236,11 @@ class Partly:
         found = self.form.run(run, (0,))
         isUntouched = added == 0
         what = f"{self.form.name}, rows that see finite values"
-        # A block of keys is added up in another order where a value is not finite.
-        holds(numpy.allclose(found["o"][isUntouched], wanted["o"][isUntouched], rtol=1e-2, atol=1e-5), what)
+        if run.target == "cpu":
+            # A block of keys is added up in another order where a value is not finite.
+            holds(numpy.allclose(found["o"][isUntouched], wanted["o"][isUntouched], rtol=1e-2, atol=1e-5), what)
+        else:
+            same(found["o"][isUntouched], wanted["o"][isUntouched], what)
         same(found["o"][~isUntouched], added[~isUntouched], f"{self.form.name}, rows that see others")
         for result in self.form.results[1:]:
             same(found[result], wanted[result], f"{self.form.name}, {result}")
@@ -246,11 +250,18 @@ def attention_of(s, t, heads=2, d=64):
     return {"q": numbers(1, heads, s, d), "k": numbers(2, heads, t, d), "v": numbers(3, heads, t, d)}
 
 
+def of_type(element):
+    """The program with that type in place of bf16."""
+    return (ROOT / PROGRAM).read_text().replace("bf16", element)
+
+
 def partly_seen():
-    for s, t in ((130, 200), (64, 64), (300, 300)):
+    for s, t, d, element in ((130, 200, 64, "bf16"), (64, 64, 64, "bf16"), (300, 300, 64, "bf16"), (300, 300, 128, "bf16"),
+                             (130, 200, 128, "f16"), (300, 300, 64, "f16"), (70, 90, 32, "f32")):
         rows, keys = numpy.arange(s)[:, None], numpy.arange(t)[None]
-        yield Partly(f"causal, S={s} T={t}", "causal", attention_of(s, t),
-                     numpy.broadcast_to(keys <= rows + t - s, (2, s, t)), ("o", "l"))
+        yield Partly(f"causal in {element}, S={s} T={t} D={d}", "causal", attention_of(s, t, d=d),
+                     numpy.broadcast_to(keys <= rows + t - s, (2, s, t)), ("o", "l"),
+                     program=PROGRAM if element == "bf16" else of_type(element))
     s, t = 130, 300
     rows, keys = numpy.arange(s)[:, None], numpy.arange(t)[None]
     length = numpy.asarray([t - 30, 170])[:, None, None, None]
@@ -279,8 +290,7 @@ def by_rows(run):
     inputs["v"][:, 40] = numpy.nan
     found = run(PROGRAM, inputs, ("o",), kernel="causal", check=True)["o"]
     same(numpy.isnan(found[:, 40:]).all(), True, "queries that see NaN")
-    if run.target == "cpu":
-        same(found[:, :40], wanted[:, :40], "queries that do not see NaN")
+    same(found[:, :40], wanted[:, :40], "queries that do not see NaN")
 
 
 FORMS = (packed, two_bounds, pages, decode_pages, ragged, kept, window, causal, documents, offsets, cores, gradients)
@@ -291,9 +301,10 @@ def check(run):
         for form in forms():
             check_form(run, form)
     by_rows(run)
-    # Contractions of the matrix unit take an element for all rows of a tile.
-    for form in partly_seen() if run.target == "cpu" else ():
-        form.check(run)
+    for form in partly_seen():
+        # On sm_90a a block has one tile where lengths bound its loop, and no loop where there is one step.
+        if run.target != "emu" or form.form.name not in ("windows", "causal in bf16, S=64 T=64 D=64"):
+            form.check(run)
 
 
 if __name__ == "__main__":

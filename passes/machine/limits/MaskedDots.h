@@ -1,0 +1,16 @@
+//===- MaskedDots.h - numbers of kinds of elements --------------*- C++ -*-===//
+#ifndef TK_PASSES_MACHINE_LIMITS_MASKEDDOTS_H
+#define TK_PASSES_MACHINE_LIMITS_MASKEDDOTS_H
+
+#include <cstdint>
+
+namespace tk::limits::masked_dots {
+
+/// What elements are that are not finite, as numbers that all types of operands have. A sum of
+/// fewer than kNan infinities of either sign, and of any NaN, tells which kinds it has.
+inline constexpr int64_t kNan = 256, kInfinity = 1;
+inline constexpr double kMinusInfinity = 0x1p-9;
+
+} // namespace tk::limits::masked_dots
+
+#endif // TK_PASSES_MACHINE_LIMITS_MASKEDDOTS_H
