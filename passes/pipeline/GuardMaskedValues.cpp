@@ -29,6 +29,7 @@
 #include "passes/analysis/Declines.h"
 #include "passes/analysis/Notes.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/machine/limits/MaskedDots.h"
 #include "passes/pipeline/GuardPasses.h"
 #include "passes/pipeline/MaskedDots.h"
 #include "passes/pipeline/MaskedProduct.h"
@@ -36,6 +37,7 @@
 #include "passes/pipeline/SeenValues.h"
 
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -105,6 +107,18 @@ static void clearValues(MaskedProduct &product, Value isAgain, Value loaded) {
   load->moveBefore(branch.elseBlock()->getTerminator());
 }
 
+/// Would a mask that reads tensors take registers behind the loop that sums of many columns leave
+/// no room for?
+static bool needsRegisters(const MaskedProduct &product) {
+  LayoutAttr sums = getLayout(product.sums.getType());
+  auto reads = [](Value condition) {
+    return llvm::any_of(sourcesOf(condition),
+                        [](Value value) { return value.getDefiningOp<gpu::LoadOp>() != nullptr; });
+  };
+  return sums && sums.getNumRegisters() > limits::masked_dots::kMostSums &&
+         llvm::any_of(product.conditions, reads);
+}
+
 /// Why the product of `roles` cannot be guarded, or that it is; nothing if there is none.
 static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
   MaskedProduct product(roles);
@@ -113,6 +127,8 @@ static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
     return std::nullopt;
   if (!product.find(reason))
     return reason.empty() ? std::nullopt : std::optional(reason);
+  if (needsRegisters(product))
+    return "its mask reads tensors, for which registers would not suffice behind the loop";
   auto arguments = LaunchArguments::of(function);
   SeenValues seen(product);
   if (!arguments || !seen.analyse(*arguments))

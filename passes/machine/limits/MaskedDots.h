@@ -11,6 +11,10 @@ namespace tk::limits::masked_dots {
 inline constexpr int64_t kNan = 256, kInfinity = 1;
 inline constexpr double kMinusInfinity = 0x1p-9;
 
+/// Sums of a thread beside which a mask that reads tensors is computed: with 64, as those of 128
+/// columns, documents spill 170 bytes.
+inline constexpr int64_t kMostSums = 32;
+
 } // namespace tk::limits::masked_dots
 
 #endif // TK_PASSES_MACHINE_LIMITS_MASKEDDOTS_H
