@@ -207,8 +207,9 @@ Value MaskedDots::presence(OpBuilder &builder, Operation *point, const IRMapping
                        splat(builder, point->getLoc(), type, 0));
   if (!first.store)
     return marks;
+  Value stored = convert(builder, first.ahead, marks);
   auto store = cast<LocalStoreOp>(builder.clone(*first.store));
-  store.getValueMutable().assign(convert(builder, first.ahead, marks));
+  store.getValueMutable().assign(stored);
   store.getTargetMutable().assign(outer.lookupOrDefault(first.store.getTarget()));
   return marks;
 }
