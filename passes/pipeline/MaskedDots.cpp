@@ -21,6 +21,8 @@
 #include "passes/machine/limits/MaskedDots.h"
 #include "passes/pipeline/MaskedProduct.h"
 
+#include "dialects/tkgpu/TkGpuLayout.h"
+
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -130,7 +132,8 @@ bool MaskedDots::findSum() {
       return false;
     sum = loop.getResult(use->getOperandNumber());
   }
-  return terms < kNan;
+  LayoutAttr layout = getLayout(sum.getType());
+  return terms < kNan && layout && layout.getNumRegisters() <= kMostSums;
 }
 
 SmallVector<MaskedDots, 0> MaskedDots::findIn(Block *block) {
