@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/KernelView.h"
 
+#include "compiler/MatrixPlaces.h"
 #include "compiler/ScheduleTiles.h"
 
 #include "compiler/CudaBackend.h"
@@ -18,6 +19,7 @@
 #include "compiler/Stages.h"
 #include "compiler/arch/Architecture.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/machine/Machine.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -58,17 +60,37 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
   view.executable = std::move(*compiled);
   view.stages.push_back(stageOfPtx(withHeads(view.executable.ptx, view.executable.cuda), places));
   Expected<std::string> sass = disassemble(view.executable.cubin, /*places=*/true);
-  view.stages.push_back(sass ? stageOfSass(*sass, places)
-                             : missingStage("sass", sass.error().message()));
+  if (!sass) {
+    view.stages.push_back(missingStage("sass", sass.error().message()));
+    return;
+  }
+  StageText text = stageOfSass(*sass, places);
+  placeMatrixInstructions(text, view.stages.back());
+  view.stages.push_back(std::move(text));
 }
 
 /// `names` are those of the only statement. The planner finds the pipeline stages that fit.
-static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names,
-                              gpu::ScheduleAttr tiles) {
+static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names, gpu::FuncOp function) {
+  gpu::ScheduleAttr tiles = gpu::getTiles(function);
   std::string entries;
   for (const auto &[name, size] : namedTiles(tiles, names))
     entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
-  return entries.empty() ? "" : "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
+  if (entries.empty())
+    return "";
+  if (gpu::getPlan(function).roles == gpu::WarpRoles::ProducerConsumer)
+    entries += "\n  consumers = " + std::to_string(tiles.getWarps() / warpsOfWarpgroup);
+  return "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
+}
+
+/// What each function computes beside its products, where each statement has one function.
+static void addFusedOperations(KernelView &view, ModuleOp module, ModuleOp fused) {
+  llvm::SmallVector<gpu::FuncOp> functions(module.getOps<gpu::FuncOp>());
+  llvm::SmallVector<ComputeOp> computes;
+  fused.walk([&](ComputeOp compute) { computes.push_back(compute); });
+  if (functions.size() != computes.size())
+    return;
+  for (auto [function, compute] : llvm::zip(functions, computes))
+    view.fused[function.getSymName().str()] = fusedOperations(compute);
 }
 
 /// Arguments and plan of each function; `names` are those of each statement's tiles.
@@ -83,7 +105,7 @@ static void addPlans(KernelView &view, ModuleOp module, StringRef kernel,
     view.pipelines[function.getSymName().str()] = describeStages(function);
   }
   if (names.size() == 1 && llvm::hasSingleElement(functions))
-    view.scheduleBlock = scheduleOf(kernel, names[0], gpu::getTiles(*functions.begin()));
+    view.scheduleBlock = scheduleOf(kernel, names[0], *functions.begin());
 }
 
 static void countInstructions(KernelView &view) {
@@ -162,6 +184,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   view.remarks = remarksOf(op);
   if (isGpu) {
     addPlans(view, **copy, kernelNames[kernel], names);
+    addFusedOperations(view, **copy, *fused);
     PassDiagnostics collect(context.get());
     Expected<detail::Executable> emitted = emitText(**copy, kernel, facts);
     if (!emitted)

@@ -3,6 +3,7 @@
 #define TK_COMPILER_KERNELVIEW_H
 
 #include "compiler/CompiledSource.h"
+#include "compiler/FusedOperations.h"
 #include "compiler/Instructions.h"
 #include "compiler/LaunchReport.h"
 #include "compiler/PassChanges.h"
@@ -31,6 +32,7 @@ struct KernelView {
   /// or several, or where a block cannot ask for such tiles.
   std::string scheduleBlock;
   std::map<std::string, std::string> pipelines; ///< by function, see describeStages
+  std::map<std::string, FusedOperations> fused; ///< by function
   std::vector<CompiledSource::Remark> remarks;
   PassChanges changes;
   std::unique_ptr<PredictedCost> cost; ///< null where a launch depends on what is not known

@@ -7,7 +7,8 @@
 // 3. The terms of a sum of products count as multiply-adds of the matrix unit, by the type of their
 //    factors, if each of these has an index that the other lacks. Products of f32 count as the
 //    fewer of multiply-adds of CUDA cores and of three bf16 parts. CUDA cores do the rest;
-//    conversions, comparisons and choices are free.
+//    conversions, comparisons and choices are free. A special function that several statements
+//    compute of the same value counts once (ValueText.h).
 // 4. A value that a mask chooses counts for the places that the mask keeps, and so do values that
 //    are computed from the choice, or for it alone (LeastMasks.h).
 // 5. A divisor that lacks an index of the quotient is inverted once: the division is a product.
@@ -18,11 +19,13 @@
 #include "compiler/LeastCost.h"
 
 #include "compiler/LeastMasks.h"
+#include "compiler/ValueText.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/machine/OperationCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -131,6 +134,9 @@ private:
     if (each.operations == 0)
       return;
     const Value result = op->getResult(0);
+    if (each.special > 0)
+      if (std::string text = textOfValue(result); !text.empty() && !special.insert(text).second)
+        return;
     // The divisor's reciprocal, or its product with a factor, is computed once for many quotients.
     if (isa<arith::DivFOp, DivOrZeroOp, ExpDiffOp>(op) && result.getType().isF32() &&
         indicesOf(op->getOperand(1)).size() < indicesOf(result).size())
@@ -183,6 +189,7 @@ private:
   IterationSpace space;
   const Machine &machine;
   llvm::MapVector<Value, double> reads;
+  llvm::StringSet<> special; ///< values of special functions
 };
 
 double writtenBytes(const Signature &signature, std::span<const Scalar> variables) {

@@ -225,6 +225,10 @@ std::string describe(const Facts &facts, const Signature &signature) {
   std::string text;
   auto add = [&](const std::string &fact) { text += (text.empty() ? "" : ", ") + fact; };
   for (size_t d = 0; d < facts.dims.size(); ++d) {
+    if (facts.dims[d].exact) {
+      add(signature.dims[d] + " = " + std::to_string(*facts.dims[d].exact));
+      continue;
+    }
     if (facts.dims[d].divisor > 1)
       add(signature.dims[d] + " % " + std::to_string(facts.dims[d].divisor) + " == 0");
     if (facts.dims[d].upper >= 0)

@@ -6,7 +6,8 @@
 // of
 //    compute ops apart that became one, and the other way round (FusionTimes.cpp).
 // 3. Plans: the kernel is lowered again with schedule blocks that differ from its plan in one
-//    entry. Of equal plans one is kept. The planner refuses what does not fit.
+//    entry. Of equal plans one is kept, and none that is predicted to take as long as the plan, or
+//    much longer. The planner refuses what does not fit.
 //
 // All compare with a time that is predicted in the same way, without the registers that compiled
 // code has.
@@ -19,6 +20,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -28,6 +30,10 @@ namespace tk::tkc {
 
 /// Schedules that are listed.
 static constexpr size_t mostSchedules = 12;
+/// Times that are nearer to the plan's than this are the same.
+static constexpr double equalTimes = 0.001;
+/// Schedules that take longer than so many times the plan are not listed.
+static constexpr double slowestSchedule = 1.5;
 
 static json::Array withoutRewrites(const SourceOptions &options, const std::string &target,
                                    const std::string &kernel, const KernelView &view) {
@@ -73,7 +79,9 @@ static json::Array otherSchedules(const SourceOptions &options, const std::strin
   std::set<std::string> plans = {own.plan};
   std::vector<const Candidate *> others;
   for (const std::optional<Candidate> &candidate : found)
-    if (candidate && plans.insert(candidate->plan).second)
+    if (candidate && plans.insert(candidate->plan).second &&
+        std::abs(candidate->microseconds / own.microseconds - 1) > equalTimes &&
+        candidate->microseconds < slowestSchedule * own.microseconds)
       others.push_back(&*candidate);
   llvm::sort(others, [](const Candidate *a, const Candidate *b) {
     return std::tie(a->microseconds, a->entries) < std::tie(b->microseconds, b->entries);

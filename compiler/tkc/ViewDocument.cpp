@@ -169,6 +169,9 @@ private:
                         {"arguments", arguments(launch)}};
     auto plan = view.plans.find(launch.symbol);
     object["plan"] = plan == view.plans.end() ? "" : fixed(plan->second);
+    auto fused = view.fused.find(launch.symbol);
+    object["prologue"] = fused == view.fused.end() ? "" : fixed(fused->second.prologue);
+    object["epilogue"] = fused == view.fused.end() ? "" : fixed(fused->second.epilogue);
     auto pipeline = view.pipelines.find(launch.symbol);
     object["pipeline"] = pipeline == view.pipelines.end() ? "" : fixed(pipeline->second);
     const bool isCompiled = report.code.registers > 0;

@@ -13,7 +13,8 @@
 namespace tk::tkc {
 
 // The files of compiler/tkc/view; the build embeds them.
-extern const std::string_view viewPage, viewStyle, viewProgram, viewCards, viewChanges;
+extern const std::string_view viewPage, viewStyle, viewListing, viewProgram, viewCards, viewLine,
+    viewChanges;
 
 static std::string escaped(const llvm::json::Value &document) {
   std::string text, out;
@@ -42,9 +43,11 @@ std::string pageOf(const llvm::json::Value &document) {
   const llvm::json::Value changes = std::exchange(shown["changes"], nullptr);
   insert("/*DOCUMENT*/", escaped(std::move(shown)));
   insert("/*CHANGES*/", escaped(changes));
-  // Cards and changes only define functions, which page.js calls at its end, and hoists.
-  insert("/*PROGRAM*/",
-         std::string(viewProgram) + std::string(viewCards) + std::string(viewChanges));
+  // The files behind page.js only define what it calls once all of them are read.
+  std::string program;
+  for (std::string_view file : {viewListing, viewProgram, viewCards, viewLine, viewChanges})
+    program += file;
+  insert("/*PROGRAM*/", program + "start();\n");
   page += rest;
   return page;
 }

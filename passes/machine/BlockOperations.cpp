@@ -189,9 +189,14 @@ bool BlockWalk::visitReduction(Operation *op, double times) {
 }
 
 void BlockWalk::visitElements(Operation *op, double times) {
-  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
-    return; // a scalar is the same in all threads, and computed beside tiles
+  if (op->getNumResults() != 1)
+    return;
   ElementCost each = elementCost(op);
+  if (!isa<RankedTensorType>(op->getResult(0).getType())) {
+    // A scalar is the same in all threads, and its instructions run beside those of tiles.
+    counts.work.special += double(function.getNumWarps() * lanesOfWarp) * each.special * times;
+    return;
+  }
   Type type = op->getResult(0).getType();
   const double elements = countThreadElements(type) * times;
   counts.work.instructions += elements * each.instructions;

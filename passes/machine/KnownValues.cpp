@@ -151,6 +151,11 @@ Known KnownValues::evaluateArith(Operation *op) const {
   }
   if (!a.isLine() || !b.isLine())
     return {};
+  // A line that is rounded down to vectors: comparisons hold for as many elements of it, but for a
+  // vector.
+  if (isa<arith::AndIOp>(op) && b.step == 0 && b.base < 0 &&
+      llvm::isPowerOf2_64(-static_cast<uint64_t>(b.base)))
+    return Known::line(a.base & b.base, a.step, a.count);
   return cmp ? compare(cmp.getPredicate(), a, b) : applyToLines(op, a, b);
 }
 

@@ -1,18 +1,26 @@
-// The cards of the chosen line, of the kernel and of its launches. Stands behind page.js in the same script.
+// The cards of the kernel and of its launches. Stands behind page.js in the same script.
 
 // ---- Cards of launches ----------------------------------------------------------------------------
 
 function table(head, rows) {
   const isNumber = (i) => rows.every((row) => /^[-\d.,\u2009]*( [kMGTP]?(B|%)| \u00b5s| ms)?$/.test(row[i] ?? ""));
   const cell = (tag, text, i) => make(tag, isNumber(i) ? { class: "number" } : {}, text ?? "");
-  return make("table", {},
+  return make("div", { class: "scroll" }, make("table", {},
     make("thead", {}, make("tr", {}, ...head.map((text, i) => cell("th", text, i)))),
-    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((text, i) => cell("td", text, i))))));
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((text, i) => cell("td", text, i)))))));
 }
 
 function listOf(facts) {
   return make("dl", {}, ...facts.filter(([, text]) => text).flatMap(
     ([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+}
+
+/** What bounds a launch. L1 and shared memory are one memory of a multiprocessor, with one rate. */
+function boundOf(launch) {
+  return launch.cost.bound === "shared memory" && sharedBytes(launch) === 0 ? "L1" : launch.cost.bound;
+}
+function sharedBytes(launch) {
+  return (launch.code ? launch.code.static_shared : 0) + (launch.dynamic_shared || 0);
 }
 
 /** The launch below its roofline: the roofs are the rates at which this launch's work would run alone. */
@@ -41,13 +49,14 @@ function roofline(cost) {
                     withPrefix(10 ** (power + 6), "").trim()));
   svg.append(
     draw("text", { x: 192, y: 160, "text-anchor": "middle" }, "operations a byte of device memory"),
-    draw("text", { x: 342, y: y(Math.log10(roof)) - 4, "text-anchor": "end" },
+    draw("text", { x: 342, y: y(Math.log10(roof)) - 7, "text-anchor": "end" },
          `${withPrefix(roof * 1e6, "op/s")}: the busiest unit`),
     draw("circle", { class: "point", r: 4, cx: x(Math.log10(intensity)), cy: y(Math.log10(reached)) }));
   return svg;
 }
 
-function costParts(cost) {
+function costParts(launch) {
+  const { cost } = launch;
   const parts = Object.entries(cost.parts_us).concat([["launch", cost.launch_us]])
     .filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
   const most = parts.length ? parts[0][1] : 1;
@@ -56,7 +65,8 @@ function costParts(cost) {
     meter.style.width = `${100 * time / most}%`;
     const bar = make("td", {}, meter);
     bar.style.width = "50%";
-    return make("tr", {}, make("td", {}, name), make("td", { class: "number" }, micros(time)), bar);
+    return make("tr", {}, make("td", {}, name === "shared memory" ? (sharedBytes(launch) ? "L1 and shared memory" : "L1") : name),
+                make("td", { class: "number" }, micros(time)), bar);
   })));
 }
 
@@ -70,10 +80,15 @@ function shapeText(launch) {
 
 function launchCard(launch) {
   const { cost, code } = launch;
-  const shared = (code ? code.static_shared : 0) + (launch.dynamic_shared || 0);
-  const card = make("article", { class: "card" }, make("h2", {}, launch.symbol));
+  const shared = sharedBytes(launch);
+  const place = placeAt.get(`0:${launch.line}`);
+  const card = make("article", { class: "card" }, make("h2", {}, launch.symbol, " ",
+    place === undefined ? null : make("button", { type: "button", title: "Mark the line", onclick: () => mark(new Set([place]), null) },
+      `${view.files[0].name}:${launch.line}`), " ",
+    make("button", { type: "button", title: "Show the launch in the CUDA text", onclick: () => showCode(launch) }, "Code")));
   if (cost) card.append(make("div", { class: "time" }, micros(cost.predicted_us),
-    make("span", { class: "pass" }, ` predicted, bound by ${cost.bound}`)));
+    make("span", { class: "pass" }, ` predicted, bound by ${boundOf(launch)}`)),
+    make("div", {}, movedText(cost)));
   const columns = make("div", { class: "columns" });
   columns.append(make("div", {}, listOf([
     ["Measured", measuredText(launch)],
@@ -90,25 +105,59 @@ function launchCard(launch) {
     ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
       .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
       `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
+    ["Behind the sums", launch.epilogue && `${launch.epilogue}, before a result is stored`],
+    ["Before the products", launch.prologue],
     ["Plan", launch.plan],
     ["Pipeline", launch.pipeline],
   ])));
   if (cost) {
-    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(cost)));
+    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(launch)));
     const picture = roofline(cost);
     if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture));
   }
   card.append(columns);
   for (const note of cost ? cost.notes : []) card.append(make("div", { class: "bad" }, note));
-  if (cost && cost.tensors.length) card.append(
-    make("h3", {}, "Bytes by tensor"),
-    table(["tensor", "size", "read", "written", "read through L2", "times"], cost.tensors.map((tensor) => [
-      tensor.name, bytes(tensor.bytes), bytes(tensor.read), bytes(tensor.written), bytes(tensor.l2_read),
-      tensor.bytes > 0 && tensor.l2_read > 0 ? Number((tensor.l2_read / tensor.bytes).toPrecision(3)).toString() : ""])));
+  if (cost && cost.tensors.length) card.append(bytesTable(cost));
   card.append(make("details", {}, make("summary", {}, `${launch.arguments.length} arguments`),
     table(["name", "is", "value"], launch.arguments.map((argument) => [argument.name, argument.is,
       argument.value === null ? "" : plain(argument.value)]))));
   return card;
+}
+
+const isRead = (tensor) => tensor.l2_read > 0 || tensor.read > 0;
+
+/** What a launch has to read and write once each, and what it moves between device memory and the multiprocessors. */
+function movedText(cost) {
+  const needed = cost.tensors.reduce((sum, tensor) =>
+    sum + (isRead(tensor) ? tensor.bytes : 0) + (tensor.written > 0 ? tensor.bytes : 0), 0);
+  const moved = cost.read_bytes + cost.written_bytes;
+  if (!(needed > 0)) return "";
+  const inCache = cost.tensors.filter((tensor) => isRead(tensor) && tensor.read === 0).map((tensor) => tensor.name);
+  return `Each tensor once: ${bytes(needed)}. Device memory moves ${bytes(moved)}, ${(moved / needed).toFixed(2)} times that` +
+    (inCache.length ? `: ${inCache.join(" and ")} ${inCache.length > 1 ? "are" : "is"} still in L2 from an earlier launch` : "") +
+    `. L2 hands out ${bytes(cost.l2_bytes)}, ${(cost.l2_bytes / needed).toFixed(2)} times that.`;
+}
+
+function bytesTable(cost) {
+  return make("div", {}, make("h3", {}, "Bytes by tensor"),
+    table(["tensor", "size", "read from memory", "written", "read from L2", "L2 reads of an element"], cost.tensors.map((tensor) => [
+      tensor.name, bytes(tensor.bytes), isRead(tensor) ? (tensor.read > 0 ? bytes(tensor.read) : "0 B") : "",
+      tensor.written > 0 ? bytes(tensor.written) : "", tensor.l2_read > 0 ? bytes(tensor.l2_read) : "",
+      tensor.bytes > 0 && tensor.l2_read > 0 ? Number((tensor.l2_read / tensor.bytes).toPrecision(3)).toString() : ""])),
+    make("div", { class: "pass" }, "\u201cL2 reads of an element\u201d is what the blocks read from L2, over the tensor's size: so many blocks read an element. " +
+      "0 B from memory: an earlier launch has left the tensor in L2."));
+}
+
+/** Where the predicted time goes: each line, each launch's overhead, and what no line has. The shares add up. */
+function timeTable() {
+  const total = view.total.predicted_us, rows = [];
+  const add = (what, us) => { if (us > 0.0005 * total) rows.push([what, micros(us), percent(us, total)]); };
+  timeOf.map((us, place) => [us, place]).sort((a, b) => b[0] - a[0]).forEach(([us, place]) =>
+    add(`${view.files[view.places[place].file].name}:${view.places[place].line}`, us));
+  const launching = view.launches.reduce((sum, launch) => sum + launch.cost.launch_us, 0);
+  add(view.launches.length > 1 ? `starting ${view.launches.length} launches` : "starting the launch", launching);
+  add("of no line", total - launching - timeOf.reduce((sum, us) => sum + us, 0));
+  return make("div", {}, make("h3", {}, "Where the predicted time goes"), table(["line", "predicted", "share"], rows));
 }
 
 function kernelCard() {
@@ -121,24 +170,44 @@ function kernelCard() {
   card.append(listOf([
     ["Measured", view.profile && `${micros(view.profile.total_us)} a call on ${view.profile.device}` +
       (view.profile.stalls_missing ? `; no reasons of stalls: ${view.profile.stalls_missing}` : "")],
-    ["Assumes", view.assumptions],
+    ["Assumes", view.assumptions && `${view.assumptions}. A call with other sizes runs another variant, which is compiled at its ` +
+      "first call (docs/how-to/warm-up.md)."],
     ["Refuses unless", view.checks.join(", ")],
     ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "").trim()} operations`],
     ["Operations done", total && total.recomputation > 0 && `${total.recomputation} for each operation of the program as written` +
       (total.recomputation > 1.005 ? " (values are computed again, or tiles reach beyond their tensors)" :
        total.recomputation < 0.995 ? " (masks and shared values leave some out)" : "")],
-    ["No plan is faster than", total && `${micros(total.least_us)}: the bytes and operations that the program needs at the ` +
-      `machine's full rates, bound by ${total.least_bound}. The prediction is ${(total.predicted_us / total.least_us).toFixed(2)} times that.`],
+    ["Least time", total && leastText(total)],
     ["Stored between", stored || (view.launches.length ? "nothing" : "")],
   ]));
   if (!total && view.launches.length) card.append(make("div", { class: "pass" },
     "Predicted times and bytes are known once all dimensions are given with --dim."));
+  if (total && view.launches.length) card.append(timeTable());
   for (const part of [launchReasons(), fasterChoices()]) if (part) card.append(part);
-  if (view.schedule) card.append(make("details", {}, make("summary", {}, "A schedule block to begin with"),
-    make("pre", {}, view.schedule), copyButton(() => view.schedule)));
+  if (view.schedule) card.append(scheduleBlock());
   if (view.remarks.length) card.append(make("details", {},
     make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
   return card;
+}
+
+/** The least time of the program: a bound for the program as it is written, which a plan may get below by doing less. */
+function leastText(total) {
+  const bound = `${micros(total.least_us)}, bound by ${total.least_bound}: the bytes and operations of the program as it is written, ` +
+    "at the machine's full rates";
+  const ratio = total.predicted_us / total.least_us;
+  return ratio >= 1 ? `${bound}. The prediction is ${ratio.toFixed(2)} times that.`
+    : `${bound}. The prediction is ${ratio.toFixed(2)} times that: the plan does some operations on another unit, or leaves them out.`;
+}
+
+function scheduleBlock() {
+  const file = view.files[0].name;
+  const sizes = Object.entries(view.dims).map(([name, size]) => ` --dim ${name}=${size}`).join("");
+  const command = `tkc tune ${file} --kernel ${view.kernel} --target gpu${sizes}`;
+  return make("details", {}, make("summary", {}, "A schedule block to begin with"),
+    make("pre", {}, view.schedule), copyButton(() => view.schedule),
+    make("div", { class: "pass" }, "tile: elements of a block's tile by index. stages: tiles of the circular buffer in shared memory. " +
+      "consumers: warpgroups of a block that multiply; one further warpgroup loads for them."),
+    make("h3", {}, "Search for a faster one on a GPU"), make("pre", {}, command), copyButton(() => command));
 }
 
 /** Which tensors are stored between the launches, and why; null of one launch. */
@@ -159,6 +228,7 @@ function remedyOf(bound) {
     "CUDA cores": "fewer instructions for each element would make it faster",
     "special functions": "fewer exponentials and the like would make it faster",
     "shared memory": "fewer bytes through shared memory would make it faster: other tiles",
+    "L1": "fewer or wider loads and stores would make it faster: neighbouring threads at neighbouring addresses",
     "latency": "more independent work at a time would make it faster: more or smaller tiles, or larger sizes",
   }[bound];
 }
@@ -167,22 +237,22 @@ function remedyOf(bound) {
 function fasterChoices() {
   if (!view.total || !view.launches.length) return null;
   const slowest = [...view.launches].sort((a, b) => b.cost.predicted_us - a.cost.predicted_us)[0];
-  const { bound, predicted_us } = slowest.cost;
+  const { predicted_us } = slowest.cost, bound = boundOf(slowest);
   const facts = [`${slowest.symbol} takes ${percent(predicted_us, view.total.predicted_us)} of the predicted time and is bound by ` +
     `${bound}` + (remedyOf(bound) ? `: ${remedyOf(bound)}.` : ".")];
   const { choices } = view;
-  const ratio = (us) => `${micros(us)} for ${micros(choices.own_us)}`;
+  const ratio = (us) => againstPlan(us);
   const isFaster = (us) => us !== null && us < 0.98 * choices.own_us;
   if (choices) {
     const before = facts.length;
     for (const other of choices.schedules.filter((choice) => isFaster(choice.us)).slice(0, 3))
-      facts.push(`The schedule entries ${other.entries} are predicted to be faster: ${ratio(other.us)}. tkc tune measures such schedules.`);
+      facts.push(`The schedule entries ${other.entries} are predicted to take ${ratio(other.us)}. tkc tune measures such schedules.`);
     for (const fusion of choices.fusions)
       for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"],
         [fusion.apart_us, "--apart"], [fusion.merged_us, "--merge"]])
-        if (us !== undefined && isFaster(us)) facts.push(`${flag} ${fusion.tensor} is predicted to be faster: ${ratio(us)}.`);
+        if (us !== undefined && isFaster(us)) facts.push(`${flag} ${fusion.tensor} is predicted to take ${ratio(us)}.`);
     for (const other of choices.without.filter((choice) => isFaster(choice.us)))
-      facts.push(`--disable-pass ${other.pass} is predicted to be faster: ${ratio(other.us)}.`);
+      facts.push(`--disable-pass ${other.pass} is predicted to take ${ratio(other.us)}.`);
     if (facts.length === before) facts.push("No schedule that differs in one entry, and no other choice of what is stored, is predicted to be faster.");
   }
   for (const launch of view.launches)
@@ -204,108 +274,3 @@ function meshCard() {
   return card;
 }
 
-// ---- The chosen line ------------------------------------------------------------------------------
-
-function showLine() {
-  const parts = [];
-  for (const place of [...marked].sort((a, b) => a - b)) {
-    const { file, line } = view.places[place];
-    const text = view.files[file].text.split("\n")[line - 1] || "";
-    const card = make("div", { class: "card" },
-      make("h2", {}, `${view.files[file].name}:${line}`), make("pre", {}, text.trim()));
-    if (timeOf && timeOf[place] > 0)
-      card.append(make("h3", {}, `${micros(timeOf[place])}, ${percent(timeOf[place], view.total.predicted_us)} of the predicted time`));
-    if (instructionTotals && instructionTotals[place]) {
-      card.append(make("h3", {}, `${plain(instructionTotals[place])} instructions of the ` +
-        `${titles[view.instructions.stage]} text, ${percent(instructionTotals[place], allInstructions)} of all`));
-      const list = view.instructions.kinds
-        .map((kind, k) => [kind, view.instructions.by_place[place][k]])
-        .filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1])
-        .map(([kind, count]) => `${kind} ${plain(count)}`).join(" \u00b7 ");
-      card.append(make("div", {}, list));
-    }
-    const stalls = stallText(place);
-    if (stalls) card.append(make("h3", {}, "Samples of Nsight Compute, by the reason for which warps waited"),
-      make("div", {}, stalls));
-    const remarks = remarksOf(place);
-    if (remarks.length) {
-      card.append(make("h3", {}, "Derived and declined"));
-      card.append(remarkList(remarks));
-    }
-    const others = otherPlans(place);
-    if (others) card.append(others);
-    card.append(changeList(place));
-    parts.push(card);
-  }
-  byId("line").replaceChildren(...parts);
-}
-
-/** The kernel's predicted time with and without what a pass derived, or with a tensor stored and inlined. */
-function withAndWithout(remark) {
-  const fusion = view.choices && remark.tensor && view.choices.fusions.find((choice) => choice.tensor === remark.tensor);
-  if (fusion) {
-    const time = (value) => value === null ? "not possible" : micros(value);
-    if (fusion.apart_us !== undefined) return ` apart: ${time(fusion.apart_us)}; merged: ${time(fusion.merged_us)}`;
-    return ` stored: ${time(fusion.stored_us)}; computed where it is read: ${time(fusion.inlined_us)}`;
-  }
-  const other = view.choices && remark.verdict === "derived" &&
-    view.choices.without.find((choice) => choice.pass === remark.pass);
-  if (!other) return "";
-  const own = view.choices.own_us;
-  if (other.us === null) return " no code without this pass";
-  return ` predicted ${micros(own)}, ` +
-    (Math.abs(other.us - own) < 0.001 * own ? "the same without this pass" : `${micros(other.us)} without this pass`);
-}
-
-function remarkList(remarks) {
-  return make("ul", {}, ...remarks.map((remark) => make("li", {},
-    make("span", { class: remark.verdict === "declined" ? "bad" : "good" }, remark.verdict), ": ",
-    remark.text, " ", make("span", { class: "pass" }, `[${remark.pass}]${withAndWithout(remark)}`))));
-}
-
-/** Schedules that the planner did not choose, with both predicted times, at the lines that have a plan. */
-function otherPlans(place) {
-  const { file, line } = view.places[place];
-  const hasPlan = file === 0 && view.launches.some((launch) => launch.line === line);
-  if (!hasPlan || !view.choices || !view.choices.schedules.length) return null;
-  const own = view.choices.own_us;
-  return make("details", {}, make("summary", {}, "Schedules that the planner declined"),
-    make("div", { class: "pass" }, `The kernel as it is: ${micros(own)}, predicted without ` +
-      "registers of compiled code. The planner also follows rules that were measured: tkc tune tells which schedule is faster."),
-    table(["schedule entries", "predicted", "of the kernel as it is"], view.choices.schedules.map((other) =>
-      [other.entries, micros(other.us), `${(100 * other.us / own).toFixed(0)} %`])));
-}
-
-/** The reasons for which warps waited at a line's instructions, the most frequent first. */
-function stallText(place) {
-  const stalls = view.profile && view.profile.stalls;
-  if (!stalls) return "";
-  const counts = stalls.by_place[place];
-  return stalls.reasons.map((reason, i) => [reason, counts[i]]).filter(([, count]) => count > 0)
-    .sort((a, b) => b[1] - a[1])
-    .map(([reason, count]) => `${reason.replace(/_/g, " ")} ${percent(count, stalls.samples)}`).join(" \u00b7 ");
-}
-
-/** What a launch took when it was measured, beside what was predicted. */
-function measuredText(launch) {
-  const measured = measuredOf(launch);
-  if (!measured) return "";
-  const { cost } = launch, seconds = measured.us * 1e-6;
-  const parts = [`${micros(measured.us)} on ${view.profile.device}`];
-  if (cost) {
-    const rate = (cost.read_bytes + cost.written_bytes) / seconds, copy = view.profile.copy_bytes_per_s;
-    parts[0] += `, ${(measured.us / cost.predicted_us).toFixed(2)} of the predicted time`;
-    parts.push(`${withPrefix(rate, "B/s")} of device memory` +
-      (copy > 0 ? `, ${percent(rate, copy)} of a large copy's ${withPrefix(copy, "B/s")}` : ""));
-    if (cost.operations > 0) parts.push(withPrefix(cost.operations / seconds, "op/s") +
-      ` (predicted ${withPrefix(cost.operations / (cost.predicted_us * 1e-6), "op/s")})`);
-  }
-  return parts.join("; ");
-}
-
-/** The measured time of a launch: those of one symbol are in order. */
-function measuredOf(launch) {
-  if (!view.profile) return null;
-  const number = view.launches.filter((other) => other.symbol === launch.symbol).indexOf(launch);
-  return view.profile.launches.filter((time) => time.symbol === launch.symbol)[number] || null;
-}

@@ -1,7 +1,6 @@
-"use strict";
-// The page of tkc view. All text of the program and of the stages reaches the page as text nodes.
+// The page of tkc view, behind listing.js in the same script. All text of the program and of the stages reaches the
+// page as text nodes.
 const view = JSON.parse(document.getElementById("document").textContent);
-const ROW = 18;        // pixels of a line, as in page.css
 const titles = { tk: "Tensor IR", fused: "Fused IR", tiled: "Block IR", gpu: "GPU IR", cuda: "CUDA",
                  ptx: "PTX", sass: "SASS" };
 const byId = (id) => document.getElementById(id);
@@ -40,151 +39,19 @@ const plain = (value) => value.toLocaleString("en-US").replace(/,/g, "\u2009");
 // ---- Places: lines of the source, by file and line ------------------------------------------------
 
 const placeAt = new Map(view.places.map((place, i) => [`${place.file}:${place.line}`, i]));
+/** Microseconds of a launch that the operations of a line take. */
+const timeIn = (launch, place) => launch.time_shares[place] * (launch.cost.predicted_us - launch.cost.launch_us);
 const instructionTotals = view.instructions &&
   view.instructions.by_place.map((counts) => counts.reduce((a, b) => a + b, 0));
 const allInstructions = instructionTotals ? instructionTotals.reduce((a, b) => a + b, 0) : 0;
 // Microseconds that the operations of each line take of the predicted time; launching itself is no line's.
 const timeOf = view.total && view.places.map((_, place) => view.launches.reduce(
-  (sum, launch) => sum + launch.time_shares[place] * (launch.cost.predicted_us - launch.cost.launch_us), 0));
+  (sum, launch) => sum + timeIn(launch, place), 0));
 const remarksOf = (place) => view.remarks.filter(
   (remark) => remark.line === view.places[place].line &&
     remark.file === view.files[view.places[place].file].name);
 
-// ---- Listings ----------------------------------------------------------------------------------
-
-let marked = new Set();  // places
-let near = new Set();    // places below the pointer
-const listings = [];     // all that show lines
-
-/** A text of which only the visible lines are in the page. */
-class Listing {
-  constructor(text, linesOf, options = {}) {
-    this.lines = text.replace(/\n$/, "").split("\n");
-    this.linesOf = linesOf;
-    this.shareOf = options.shareOf;
-    this.folded = new Set();
-    this.hits = new Set();
-    this.sheet = make("div", { class: "sheet" });
-    this.element = make("div", { class: "code tall", tabindex: "0", role: "list",
-                                 "aria-label": options.label || "" }, this.sheet);
-    this.element.addEventListener("scroll", () => this.render());
-    this.element.addEventListener("mouseleave", () => hover(new Set()));
-    const longest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
-    this.sheet.style.width = `calc(${longest + 2}ch + 110px)`;
-    this.findBlocks();
-    this.layOut();
-  }
-
-  /** The end of the block that each line begins: the lines behind it that are indented deeper. */
-  findBlocks() {
-    this.endOf = new Map();
-    const open = [];
-    const indents = this.lines.map((line) => line.trim() === "" ? -1 : line.search(/\S/));
-    indents.forEach((indent, i) => {
-      if (indent < 0) return;
-      while (open.length && open[open.length - 1].indent >= indent) {
-        const begun = open.pop();
-        if (i - begun.line > 2) this.endOf.set(begun.line, i);
-      }
-      open.push({ line: i, indent });
-    });
-    for (const begun of open)
-      if (this.lines.length - begun.line > 2) this.endOf.set(begun.line, this.lines.length);
-  }
-
-  layOut() {
-    this.shown = [];
-    for (let i = 0; i < this.lines.length; ++i) {
-      this.shown.push(i);
-      if (this.folded.has(i)) i = this.endOf.get(i) - 1;
-    }
-    this.sheet.style.height = `${this.shown.length * ROW}px`;
-    this.render();
-  }
-
-  render() {
-    const height = this.element.clientHeight || 600;
-    const first = Math.max(Math.floor(this.element.scrollTop / ROW) - 10, 0);
-    const last = Math.min(first + Math.ceil(height / ROW) + 20, this.shown.length);
-    const rows = [];
-    for (let at = first; at < last; ++at) rows.push(this.row(this.shown[at], at));
-    this.sheet.replaceChildren(...rows);
-  }
-
-  row(line, at) {
-    const from = this.linesOf(line);
-    const names = ["row"];
-    if (from.length) names.push("linked");
-    if (from.some((place) => marked.has(place))) names.push("marked");
-    else if (from.some((place) => near.has(place))) names.push("near");
-    if (this.hits.has(line)) names.push("hit");
-    const fold = make("span", { class: "fold", "aria-hidden": "true" },
-                      this.endOf.has(line) ? (this.folded.has(line) ? "\u25b8" : "\u25be") : "");
-    if (this.endOf.has(line)) fold.addEventListener("click", (event) => {
-      event.stopPropagation();
-      if (!this.folded.delete(line)) this.folded.add(line);
-      this.layOut();
-    });
-    const row = make("div", { class: names.join(" "), role: "listitem", "data-line": line + 1 },
-      make("span", { class: "at" }, String(line + 1)),
-      this.shareOf ? make("span", { class: "share" }, this.shareOf(line)) : null,
-      fold,
-      make("span", { class: "text" }, this.lines[line] + (this.folded.has(line) ? " \u2026" : "")));
-    row.style.top = `${at * ROW}px`;
-    row.addEventListener("mouseenter", () => hover(new Set(from)));
-    row.addEventListener("click", () => {
-      if (from.length && String(getSelection()) === "") mark(new Set(from), this);
-    });
-    return row;
-  }
-
-  /** Brings a line into sight, and unfolds what hides it. */
-  show(line) {
-    for (const begun of [...this.folded])
-      if (begun < line && line < this.endOf.get(begun)) this.folded.delete(begun);
-    this.layOut();
-    const at = this.shown.indexOf(line), height = this.element.clientHeight;
-    const top = at * ROW;
-    if (top < this.element.scrollTop || top + ROW > this.element.scrollTop + height)
-      this.element.scrollTop = Math.max(top - height / 3, 0);
-    this.render();
-  }
-
-  markedLines() {
-    return this.lines.map((_, i) => i).filter((i) => this.linesOf(i).some((p) => marked.has(p)));
-  }
-
-  /** The first of the marked lines of which the most fit into the window together. */
-  densest(lines) {
-    const height = Math.max(Math.floor((this.element.clientHeight || 600) / ROW), 1);
-    let best = 0, most = 0;
-    for (let begin = 0, end = 0; begin < lines.length; ++begin) {
-      while (end < lines.length && lines[end] < lines[begin] + height) ++end;
-      if (end - begin > most) { most = end - begin; best = begin; }
-    }
-    return lines[best];
-  }
-
-  showMarked() {
-    const lines = this.markedLines();
-    const first = Math.floor(this.element.scrollTop / ROW);
-    const last = first + Math.floor(this.element.clientHeight / ROW);
-    const isInSight = lines.some((line) => {
-      const at = this.shown.indexOf(line);
-      return at >= first && at < last;
-    });
-    if (lines.length && !isInSight) this.show(this.densest(lines));
-    else this.render();
-  }
-
-  /** The next marked line behind the one that was shown, or the one before it. */
-  step(direction) {
-    const lines = this.markedLines();
-    if (!lines.length) return;
-    this.stepAt = ((this.stepAt ?? (direction > 0 ? -1 : 0)) + direction + lines.length) % lines.length;
-    this.show(lines[this.stepAt]);
-  }
-}
+// ---- Marks ---------------------------------------------------------------------------------------
 
 function hover(places) {
   if (places.size === near.size && [...places].every((place) => near.has(place))) return;
@@ -195,11 +62,18 @@ function hover(places) {
 function mark(places, from) {
   marked = places;
   for (const listing of listings) {
-    listing.stepAt = undefined;
+    listing.isStale = listing !== from;
     if (listing === from) listing.render();
-    else listing.showMarked();
+    else if (listing.element.isConnected) settle(listing);
   }
   showLine();
+}
+
+/** Shows the marks of a listing once; later it stays where the reader has left it. */
+function settle(listing) {
+  if (listing.isStale) listing.showMarked();
+  else listing.restore();
+  listing.isStale = false;
 }
 
 // ---- The panes -----------------------------------------------------------------------------------
@@ -255,6 +129,45 @@ function addSources() {
   });
 }
 
+/** Names of operations and instructions, the ones that a reader looks for first before others. */
+const heavyNames = [/warpgroup_(mma|dot)|wgmma\.mma|mma\.sync|tk::mma|[HIQ]GMMA|[HIDQ]MMA|tkgpu\.dot/,
+  /bulk_(load|copy)|load_async|copy_async|cp\.async\.bulk\.tensor|cp\.async\.c[ag]|UTMALDG|LDGSTS/,
+  /tk::load|tkgpu\.load|tk\.load|ld\.global|\bLDG\b|LDG\./,
+  /exp|ex2|MUFU|rsqrt/, /tk::store|bulk_store|tkgpu\.store|st\.global|\bSTG\b|STG\.|UTMASTG/];
+
+/** A function from a line of a stage to its weight: its launch's share of the predicted time, then the operation, then the
+    number of loops around it. */
+function weightsOf(stage) {
+  const begins = new Map(view.launches.map((launch) => [launch,
+    new RegExp(`^${launch.symbol}\\(|\\.entry ${launch.symbol}\\b|func @${launch.symbol}\\b|^\\.text\\.${launch.symbol}:`)]));
+  const loops = [];
+  let share = 0;
+  const weights = stage.text.split("\n").map((text) => {
+    for (const [launch, begin] of begins)
+      if (begin.test(text)) share = view.total ? launch.cost.predicted_us / view.total.predicted_us : 1;
+    const indent = text.search(/\S/);
+    while (indent >= 0 && loops.length && loops[loops.length - 1] >= indent) loops.pop();
+    const depth = loops.length;
+    if (/\b(for|while)\b.*\{$/.test(text)) loops.push(indent);
+    const isComment = /^\s*\/\//.test(text);
+    const rank = isComment ? -1 : heavyNames.findIndex((names) => names.test(text));
+    return Math.round(1000 * share) * 100 + (rank < 0 ? 0 : heavyNames.length - rank) * 10 + Math.min(depth, 9);
+  });
+  return (line) => weights[line];
+}
+
+/** The line of the CUDA text, or of the stage in its place, with which a launch's code begins. */
+function showCode(launch) {
+  const stage = view.stages.find((candidate) => candidate.name === "cuda" && candidate.text);
+  if (!stage) return;
+  const line = stage.text.split("\n").findIndex((text) => text.startsWith(`${launch.symbol}(`));
+  showStage(stage.name);
+  const listing = stageListings.get(stage.name);
+  listing.cursor = line;
+  listing.show(line);
+  byId("stage-pane").scrollIntoView({ block: "nearest" });
+}
+
 const stageListings = new Map();
 let currentStage = null;
 function showStage(name) {
@@ -270,12 +183,13 @@ function showStage(name) {
   }
   if (!stageListings.has(name)) {
     const listing = new Listing(stage.text, (line) => stage.lines[line] || [],
-                                { label: titles[name] || name });
+                                { label: titles[name] || name, weightOf: weightsOf(stage) });
+    listing.isStale = marked.size > 0;
     listings.push(listing);
     stageListings.set(name, listing);
   }
   byId("stage").replaceChildren(stageListings.get(name).element);
-  stageListings.get(name).showMarked();
+  settle(stageListings.get(name));
 }
 
 function addTabs() {
@@ -307,6 +221,7 @@ function search(text) {
   const wanted = text.toLowerCase();
   hits = [];
   hitAt = -1;
+  dropCardHit();
   for (const listing of listings) listing.hits.clear();
   if (wanted) {
     for (const stage of view.stages)
@@ -316,8 +231,11 @@ function search(text) {
     sources.forEach((listing) => listing.lines.forEach((line, i) => {
       if (line.toLowerCase().includes(wanted)) hits.push({ source: listing, line: i });
     }));
+    const walker = document.createTreeWalker(byId("summary"), NodeFilter.SHOW_TEXT);
+    while (walker.nextNode())
+      if (walker.currentNode.textContent.toLowerCase().includes(wanted)) hits.push({ card: walker.currentNode.parentElement });
     // Those in what is shown come first.
-    const rank = (hit) => hit.source ? 0 : hit.stage === currentStage ? 1 : 2;
+    const rank = (hit) => hit.source ? 0 : hit.stage === currentStage ? 1 : hit.card ? 2 : 3;
     hits.sort((a, b) => rank(a) - rank(b));
   }
   byId("found").textContent = wanted ? `${plain(hits.length)} hits` : "";
@@ -329,12 +247,24 @@ function nextHit() {
   if (!hits.length) return;
   hitAt = (hitAt + 1) % hits.length;
   const hit = hits[hitAt];
+  for (const other of listings) other.hits.clear();
+  dropCardHit();
+  byId("found").textContent = `${plain(hitAt + 1)} of ${plain(hits.length)}`;
+  if (hit.card) {
+    for (let at = hit.card; at; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
+    hit.card.classList.add("found");
+    hit.card.scrollIntoView({ block: "center" });
+    for (const listing of listings) listing.render();
+    return;
+  }
   if (hit.stage && hit.stage !== currentStage) showStage(hit.stage);
   const listing = hit.source || stageListings.get(hit.stage);
-  for (const other of listings) other.hits.clear();
   listing.hits.add(hit.line);
   listing.show(hit.line);
-  byId("found").textContent = `${plain(hitAt + 1)} of ${plain(hits.length)}`;
+}
+
+function dropCardHit() {
+  for (const found of document.querySelectorAll(".found")) found.classList.remove("found");
 }
 
 /** Marks the next line of the source that has something behind it. */
@@ -375,6 +305,11 @@ function onKey(event) {
   else if (stage) showStage(stage.name);
 }
 
+let isThemeChosen = false; // by the button: the system's changes no longer count
+function setTheme(isDark) {
+  document.documentElement.dataset.theme = isDark ? "dark" : "light";
+}
+
 function start() {
   document.title = `${view.kernel} for ${view.target}`;
   byId("title").textContent = `${view.kernel} for ${view.target}`;
@@ -382,7 +317,7 @@ function start() {
   byId("subtitle").textContent = view.signature + (sizes ? ` with ${sizes}` : "");
   byId("headline").textContent = view.total
     ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
-        .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
+        .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${boundOf(launch)}`).join("; ")
     : "";
   byId("summary").append(kernelCard(), ...(view.mesh ? [meshCard()] : []), ...view.launches.map(launchCard));
   addSources();
@@ -393,8 +328,8 @@ function start() {
   chooseHottest();
   byId("search").addEventListener("input", (event) => search(event.target.value));
   byId("theme").addEventListener("click", () => {
-    const root = document.documentElement;
-    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    isThemeChosen = true;
+    setTheme(document.documentElement.dataset.theme !== "dark");
   });
   byId("help").addEventListener("click", (event) => {
     byId("keys").hidden = !byId("keys").hidden;
@@ -402,7 +337,7 @@ function start() {
   });
   document.addEventListener("keydown", onKey);
   addEventListener("resize", () => { for (const listing of listings) listing.render(); });
-  if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.dataset.theme = "dark";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  setTheme(system.matches);
+  system.addEventListener("change", () => { if (!isThemeChosen) setTheme(system.matches); });
 }
-
-start();

@@ -155,7 +155,7 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     return "it is a factor's parts, which copies bring";
   if (kind == ProducerKind::Pointwise) {
     if (isDividedInTerms(read, slice))
-      return "each term of its reader would take the numbers of its elements apart";
+      return "each term of its reader would divide and take remainders to find its element";
     bool underReduction = !getEnclosingReductions(read.load).empty();
     if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))
       return "it is costly and read at overlapping indices";

@@ -217,7 +217,8 @@ Value FlattenedSum::readProduct(Arithmetic at, Value product, ArrayRef<Value> in
 
 void FlattenedSum::rewrite() {
   note(sum.reduce, passName, Verdict::Derived,
-       "the " + describe(sum.reduce) + " is a product of rows of pixels that are counted through" +
+       "the " + describe(sum.reduce) +
+           " is a matrix product whose columns are all padded pixels of an image, row after row" +
            (sum.isInParts() ? ", in three parts in bf16 of each f32 number, on the matrix unit"
                             : ""));
   Value windows = storeWindows(), weights = storeWeights();
@@ -346,7 +347,7 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     }
     note(sum.reduce, passName, Verdict::Derived,
          "the " + describe(sum.reduce) +
-             " is a product of runs of pixels that are counted through, in " +
+             " is a matrix product over all padded pixels of an image, row after row, in " +
              Twine(terms->shares) + (terms->shares == 1 ? " share" : " shares"));
     countTerms(*counted, *terms);
     ++numSums;

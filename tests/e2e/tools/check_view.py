@@ -56,6 +56,17 @@ addEventListener("load", () => {
     return card.querySelector(".change");
   });
   say("details", opened.length);
+  // A line that is chosen shows the heaviest operation of it, and the marks are gone through by runs.
+  const cursor = () => document.querySelector("#stage .row.cursor");
+  const top = () => document.querySelector("#stage .code").scrollTop;
+  say("cursor", cursor() ? cursor().textContent : "");
+  const seen = new Set();
+  for (let i = 0; i < 4; ++i) { press("n"); if (cursor()) seen.add(cursor().dataset.line); }
+  say("runs", seen.size);
+  const before = [top(), cursor() && cursor().dataset.line].join();
+  press("1");
+  press("5");
+  say("kept", [top(), cursor() && cursor().dataset.line].join() === before);
   document.querySelector("#stage .row.marked").click();
   say("back", count("#source-pane"));
   press("Escape");
@@ -68,6 +79,15 @@ addEventListener("load", () => {
   field.value = "kernel";
   field.dispatchEvent(new Event("input"));
   say("found", document.getElementById("found").textContent);
+  field.value = "consumers";
+  field.dispatchEvent(new Event("input"));
+  for (let i = 0; i < 40 && !document.querySelector(".found"); ++i)
+    field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  const inCard = document.querySelector(".found");
+  say("incard", Boolean(inCard) && inCard.getBoundingClientRect().height > 0);
+  const shares = [...document.querySelectorAll("#summary h3")].find((h) => h.textContent.startsWith("Where the predicted"));
+  say("sum", [...shares.parentElement.querySelectorAll("tbody tr")].reduce((sum, row) =>
+    sum + Number(row.lastChild.textContent.replace(" %", "")), 0));
   say("wide", document.documentElement.scrollWidth <= document.documentElement.clientWidth);
   say("broken", String(window.broken));
   say("shown", document.getElementById("source-pane").textContent.includes("HOSTILE-TEXT"));
@@ -152,6 +172,10 @@ def check_instructions(document, stages):
     if counts["stage"] == "sass":
         expect(matrix == len(re.findall(r"^ +/\*[0-9a-f]+\*/.* [HQI]?G?MMA\.", text, re.M)), matrix)
         expect(total == len(re.findall(r"^ +/\*[0-9a-f]{4,}\*/ .*;", text, re.M)), total)
+        if document["kernel"] == "attention":
+            # The products of q and k, and those of the weights and v: as many as in PTX.
+            of = {place["line"]: row[counts["kinds"].index("matrix")] for place, row in zip(document["places"], counts["by_place"])}
+            expect(of[8] == of[11] > 0 and of[8] + of[11] == matrix, of)
     else:
         expect(matrix == len(re.findall(r"^\s*(?:wgmma\.mma_async|mma\.sync)", text, re.M)), matrix)
         expect(total > 20, total)
@@ -200,6 +224,7 @@ def check_choices(document):
     expect(set(fusions) == {remark["tensor"] for remark in document["remarks"] if remark["tensor"]}, fusions)
     expect(fusions["p"]["inlined_us"] == choices["own_us"] and fusions["p"]["stored_us"] > 1.2 * choices["own_us"], fusions)
     times = [other["us"] for other in choices["schedules"]]
+    expect(all(time < 1.5 * choices["own_us"] and abs(time / choices["own_us"] - 1) > 0.001 for time in times), times)
     expect(times and times == sorted(times) and all(" = " in other["entries"] for other in choices["schedules"]), times)
 
 
@@ -251,11 +276,25 @@ def check_time(documents):
 def check_schedule(root, documents):
     """A program with the block that the document has gets the same plans."""
     for name, document in documents.items():
+        expect(("consumers = " in document["schedule"]) == (name != "layernorm"), document["schedule"])
         expect(document["schedule"].startswith(f"schedule {document['kernel']} {{\n  tile "), document["schedule"])
         (root / "block.tk").write_text(document["schedule"])
         again = json.loads(tkc("view", *options(name), "--schedule", root / "block.tk", "--json", "--quick"))
         expect([launch["plan"] for launch in again["launches"]] == [launch["plan"] for launch in document["launches"]],
                f"{name}: {document['schedule']}")
+
+
+def check_fused(documents):
+    """What is computed with the sums of a product, and sizes for which the code is made."""
+    launch = documents["linear_gelu"]["launches"][0]
+    expect(launch["epilogue"].startswith("load of bias, add") and "erf" in launch["epilogue"] and not launch["prologue"], launch["epilogue"])
+    expect(documents["layernorm"]["launches"][0]["epilogue"] == "", "rows have no product")
+    window = json.loads(tkc("view", EXAMPLES / "conv2d.tk", "--target", "sm_90a", "--json", "--quick", *(word for size in (
+        "N=16", "C=64", "H=56", "W=56", "O=64", "R=3", "S=3") for word in ("--dim", size))))
+    expect("R = 3, S = 3" in window["assumptions"] and "R <=" not in window["assumptions"], window["assumptions"])
+    for launch in window["launches"]:
+        for tensor in launch["cost"]["tensors"]:
+            expect(tensor["written"] <= 1.03 * tensor["bytes"], tensor)
 
 
 def check_bytes(name, document):
@@ -414,6 +453,9 @@ def in_browser(browser, page, line, root, width=1300):
     expect(said["hottest"] == "2" and said["head"] == "0" and said["faster"] == "true", said)
     expect(int(said["source"]) == 1 and int(said["stage"]) > 0 and int(said["details"]) == 1, said)
     expect(int(said["back"]) >= 1 and said["escaped"] == "0" and int(said["key"]) == 1, said)
+    expect(said["kept"] == "true" and abs(float(said["sum"]) - 100) < 1.5, said)
+    if "attention" in page.name:
+        expect("warpgroup_mma" in said["cursor"] and int(said["runs"]) == 4 and said["incard"] == "true", said)
     expect(said["tab"] == "tk" and " of " in said["found"] and said["wide"] == "true", said)
     expect(said["broken"] == "undefined" and said["shown"] == "true", said)
 
@@ -447,6 +489,7 @@ def main():
         documents = {name: check_document(name, has_nvrtc) for name in SIZES}
         check_time(documents)
         check_schedule(root, documents)
+        check_fused(documents)
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
         # So many keys that a launch more is little beside what the choices cost.

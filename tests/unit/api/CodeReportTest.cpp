@@ -1,5 +1,6 @@
 // What the GPU compiler reports, and the occupancy that follows from it.
 #include "compiler/CodeReport.h"
+#include "compiler/MatrixPlaces.h"
 #include "passes/machine/Occupancy.h"
 #include "tests/unit/catch.h"
 
@@ -48,4 +49,33 @@ TEST_CASE("occupancy follows from what a block needs", "[inspect]") {
   check(86, {32, 16, 0}, 16, "blocks");
   CHECK(occupancyOf(12, {128, 32, 0}).blocks == 0);
   CHECK(occupancyOf(90, {}).blocks == 0);
+}
+
+TEST_CASE("warpgroup products have the lines that PTX gives them", "[inspect]") {
+  const StageText ptx{.name = "ptx",
+                      .text = ".visible .entry first(\n"
+                              "\twgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%f1, %f2}, "
+                              "%rd1, %rd2, p, 1, 1, 0, 0;\n"
+                              "\twgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%f1, %f2}, "
+                              "{%r1, %r2}, %rd2, p, 1, 1, 1;\n"
+                              ".visible .entry second(\n"
+                              "\twgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%f1}, %rd1, "
+                              "%rd2, p, 1, 1, 0, 0;\n",
+                      .missing = {},
+                      .lines = {{}, {8}, {11}, {}, {4}}};
+  StageText sass{
+      .name = "sass",
+      .text = ".text.first:\n"
+              "        /*1270*/  HGMMA.64x128x16.F32.BF16 R88, R180, gdesc[UR16].tnspB, R88 ;\n"
+              "        /*1280*/  HGMMA.64x128x16.F32.BF16 R24, gdesc[UR44], RZ, !UPT ;\n"
+              "        /*1290*/  FADD R1, R2, R3 ;\n"
+              ".text.second:\n"
+              "        /*0010*/  HGMMA.64x64x16.F32 R24, gdesc[UR44], RZ, !UPT ;\n"
+              "        /*0020*/  HGMMA.64x64x16.F32 R24, gdesc[UR44], R24, gsb0 ;\n",
+      .missing = {},
+      .lines = {{}, {10}, {10}, {10}, {}, {}, {7}}};
+  placeMatrixInstructions(sass, ptx);
+  using Lines = std::vector<std::vector<unsigned>>;
+  // Of the second function there are more than in PTX, of which all have one line.
+  CHECK(sass.lines == Lines{{}, {11}, {8}, {10}, {}, {4}, {4}});
 }
