@@ -4,7 +4,7 @@
 // interface in tk/backend.h; `tk_compiler_anchor` is what link interfaces name to keep this file.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/ClassChoice.h"
+#include "compiler/CompiledSource.h"
 
 extern "C" {
 extern const int tk_compiler_anchor;
@@ -21,14 +21,12 @@ public:
   Expected<std::shared_ptr<detail::CompiledModule>>
   compile(std::string_view source, const CompileOptions &options) override {
     DriverOptions driver;
-    driver.sizeClasses = true;
     Expected<std::shared_ptr<CompiledSource>> compiled =
         CompiledSource::create(source, options, driver);
     if (!compiled)
       return compiled.error();
     (*compiled)->nameFilesAsGiven();
-    return std::shared_ptr<detail::CompiledModule>(
-        std::make_shared<ClassChoice>(std::move(*compiled), options));
+    return std::shared_ptr<detail::CompiledModule>(std::move(*compiled));
   }
 };
 

@@ -210,7 +210,7 @@ void leaveOutSizedSteps(llvm::StringSet<> &disabled) {
        {"tk-split-reductions:chunks", "tk-split-reductions:segments", "tk-split-reductions:scans",
         "tk-parallelize-reductions:split-k", "tk-parallelize-reductions:depths",
         "tk-parallelize-reductions:work-units", "tk-bound-masks", "tk-attach-reductions",
-        "tk-join-ends", "tk-keep-references"})
+        "tk-join-ends", "tk-keep-references", "tk-guard-masked-values"})
     disabled.insert(step);
 }
 

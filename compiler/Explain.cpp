@@ -136,7 +136,7 @@ Expected<std::string> CompiledSource::text_for(size_t kernel, std::string_view s
   if (stage == "explain")
     return explain(kernel, target, facts);
   if (stage == "inspect" || stage == "cost")
-    return inspectKernel(*this, kernel, target, dims, facts, stage == "cost");
+    return inspectKernel(*this, kernel, target, dims, stage == "cost");
   return stage_text(kernel, stage, target, facts);
 }
 

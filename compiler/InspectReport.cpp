@@ -91,8 +91,7 @@ std::string inspectJson(const PredictedCost &cost, const Signature &signature,
 }
 
 Expected<std::string> inspectKernel(CompiledSource &source, size_t kernel, std::string_view target,
-                                    std::span<const std::optional<int64_t>> dims,
-                                    const Facts &facts, bool costAlone) {
+                                    std::span<const std::optional<int64_t>> dims, bool costAlone) {
   const Signature &signature = source.signatures()[kernel];
   if (target == "cpu")
     return Error(ErrorCode::invalid_argument,
@@ -100,6 +99,7 @@ Expected<std::string> inspectKernel(CompiledSource &source, size_t kernel, std::
   Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
   if (!row)
     return row.error();
+  const Facts facts = factsAt(signature, dims);
   GivenVariables given;
   std::vector<Scalar> known; // up to the first that is not
   for (const std::optional<int64_t> &dim : dims) {

@@ -32,11 +32,10 @@ std::string inspectJson(const std::vector<LaunchReport> &reports,
 std::string inspectJson(const PredictedCost &cost, const Signature &signature,
                         const std::string &target);
 
-/// One of both for sizes that may be known (`dims`, in the signature's order) and the facts of
-/// their variant: of the code, or with `costAlone` of the cost. The scalars have their defaults.
+/// One of both for sizes that may be known (`dims`, in the signature's order): of the code, or with
+/// `costAlone` of the cost. The scalars have their defaults.
 Expected<std::string> inspectKernel(CompiledSource &source, size_t kernel, std::string_view target,
-                                    std::span<const std::optional<int64_t>> dims,
-                                    const Facts &facts, bool costAlone);
+                                    std::span<const std::optional<int64_t>> dims, bool costAlone);
 
 } // namespace tk
 

@@ -182,18 +182,18 @@ class PrepareTest(unittest.TestCase):
         self.assertTrue(1 <= len(compiled) <= 4, compiled)
 
     def test_sizes_of_their_own(self):
-        """A listed size has its own variant, and others have that of their class."""
-        shared, default = tk.compile(SOURCE, target="cpu", few_keys=True), tk.compile(SOURCE, target="cpu")
+        """A listed size has its own variant, and so has each size without few_keys."""
+        shared, exact = tk.compile(SOURCE, target="cpu", few_keys=True), tk.compile(SOURCE, target="cpu")
         self.assertEqual(shared["norm"].prepare(R=[2, 4, 16], C=64), 2)
-        self.assertEqual(default["norm"].prepare(R=[2, 4, 16], C=64), 2)
-        for module in (shared, default):
+        self.assertEqual(exact["norm"].prepare(R=[2, 4, 16], C=64), 2)
+        for module in (shared, exact):
             module.freeze()
             for rows in (2, 4, 16):
                 x = self.random(rows, 64)
                 np.testing.assert_allclose(module["norm"](x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
-        x = self.random(12, 64)  # its own key is that of 16; its class was not prepared
-        for module in (shared, default):
-            self.refused("frozen", lambda: module["norm"](x))
+        x = self.random(12, 64)  # its fine key is that of 16; its class was not prepared
+        self.refused("frozen", lambda: shared["norm"](x))
+        np.testing.assert_allclose(exact["norm"](x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
 
     def test_classes_of_sizes_on_emu(self):
         """Sizes on both sides of the bounds of classes, with the code of their class."""

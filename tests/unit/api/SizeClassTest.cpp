@@ -1,13 +1,11 @@
 // A dimension that grows has few variants, and variants with equal text are compiled once.
-#include "compiler/ClassChoice.h"
+#include "compiler/CompiledSource.h"
 #include "runtime/SharedCode.h"
 #include "tests/unit/api/TemporaryCache.h"
 #include "tests/unit/catch.h"
 #include "tk/tk.h"
 
-#include <algorithm>
 #include <atomic>
-#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -113,72 +111,6 @@ TEST_CASE("classes of sizes are cut where plans change", "[api]") {
   // A large power of two has its own key; sizes with its bound do not.
   CHECK(keys(decode, "T", {8064, 8192, 16000, 16384}) == 3);
   CHECK(keys(linear, "M", {4000, 4096, 8000, 8192}) == 3);
-}
-
-namespace {
-
-/// The keys that calls have while a dimension grows, and how many of them are of one size or part
-/// of a class alone.
-struct CallKeys {
-  std::set<std::string> all, own;
-};
-
-CallKeys keysOfCalls(const char *text, std::string_view target, const std::string &grows,
-                     const std::map<std::string, int64_t> &others, std::vector<int64_t> sizes) {
-  DriverOptions driver;
-  driver.sizeClasses = true;
-  ClassChoice calls(CompiledSource::create(text, CompileOptions(), driver).value(),
-                    CompileOptions());
-  CallKeys keys;
-  for (int64_t size : sizes) {
-    std::vector<int64_t> dims;
-    for (const std::string &dim : calls.signatures()[0].dims)
-      dims.push_back(dim == grows ? size : others.at(dim));
-    Facts known = facts_for(dims);
-    known.small_tensors = true;
-    const Facts facts = calls.relevant_facts(0, target, known);
-    CHECK(calls.relevant_facts(0, target, facts) == facts);
-    keys.all.insert(facts.key());
-    for (const DimFact &fact : facts.dims)
-      if (fact.own_key)
-        keys.own.insert(facts.key());
-  }
-  return keys;
-}
-
-std::vector<int64_t> upTo(int64_t last) {
-  std::vector<int64_t> sizes(static_cast<size_t>(last));
-  std::iota(sizes.begin(), sizes.end(), 1);
-  return sizes;
-}
-
-} // namespace
-
-TEST_CASE("calls run the code of classes where that is predicted to cost little", "[api]") {
-  TemporaryCache cache;
-  // A sequence that grows: four classes, and the sizes whose own code has no loop.
-  const std::map<std::string, int64_t> heads{{"B", 8}, {"H", 32}, {"D", 128}};
-  const CallKeys grown = keysOfCalls(decode, "sm_90a", "T", heads, upTo(300));
-  CHECK(grown.all.size() - grown.own.size() <= 4);
-  CHECK(grown.own.size() <= 3);
-  // The choice does not rest on the order of calls.
-  std::vector<int64_t> descending = upTo(300);
-  std::reverse(descending.begin(), descending.end());
-  CHECK(keysOfCalls(decode, "sm_90a", "T", heads, descending).all == grown.all);
-  // Rows of a product and of a norm.
-  const std::map<std::string, int64_t> matrix{{"K", 4096}, {"N", 4096}};
-  CHECK(keysOfCalls(linear, "sm_90a", "M", matrix, upTo(300)).all.size() <= 4);
-  CHECK(keysOfCalls(norm, "sm_90a", "R", {{"C", 4096}}, upTo(300)).all.size() <= 4);
-  CHECK(keysOfCalls(norm, "cpu", "R", {{"C", 4096}}, upTo(300)).all.size() <= 4);
-}
-
-TEST_CASE("calls run the code of their own sizes where classes are predicted to cost much",
-          "[api]") {
-  TemporaryCache cache;
-  const std::map<std::string, int64_t> heads{{"B", 8}, {"H", 32}, {"D", 128}};
-  // Two keys: one tile without a loop, which the code of its class takes as a loop.
-  CHECK(keysOfCalls(decode, "sm_90a", "T", heads, {4}).own.size() == 1);
-  CHECK(keysOfCalls(decode, "sm_90a", "T", heads, {5}).own.empty());
 }
 
 TEST_CASE("sizes that are prepared one by one have keys of their own", "[api]") {
