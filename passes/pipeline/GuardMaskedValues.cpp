@@ -107,15 +107,23 @@ static void clearValues(MaskedProduct &product, Value isAgain, Value loaded) {
   load->moveBefore(branch.elseBlock()->getTerminator());
 }
 
-/// Would a mask that reads tensors take registers behind the loop that sums of many columns leave
-/// no room for?
-static bool needsRegisters(const MaskedProduct &product) {
+/// Would sums of many columns leave no registers for what the guard keeps, or for a mask that reads
+/// tensors behind the loop? Scores that depend on distances take more in the loop.
+static bool needsRegisters(MaskedProduct &product) {
+  using namespace limits::masked_dots;
   LayoutAttr sums = getLayout(product.sums.getType());
+  if (!sums || sums.getNumRegisters() <= kMostSums)
+    return false;
   auto reads = [](Value condition) {
     return llvm::any_of(sourcesOf(condition),
                         [](Value value) { return value.getDefiningOp<gpu::LoadOp>() != nullptr; });
   };
-  return sums && sums.getNumRegisters() > limits::masked_dots::kMostSums &&
+  bool areBiased = false;
+  product.roles->getParentOfType<FuncOp>().walk([&](Operation *op) {
+    areBiased |= (isa<IotaOp>(op) && isa<FloatType>(getElementTypeOrSelf(op->getResult(0)))) ||
+                 (isa<arith::SIToFPOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()));
+  });
+  return areBiased || sums.getNumRegisters() > kMostSumsBesideFlags ||
          llvm::any_of(product.conditions, reads);
 }
 
@@ -128,7 +136,7 @@ static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
   if (!product.find(reason))
     return reason.empty() ? std::nullopt : std::optional(reason);
   if (needsRegisters(product))
-    return "its mask reads tensors, for which registers would not suffice behind the loop";
+    return "registers would not suffice beside its sums";
   auto arguments = LaunchArguments::of(function);
   SeenValues seen(product);
   if (!arguments || !seen.analyse(*arguments))

@@ -15,6 +15,9 @@ inline constexpr double kMinusInfinity = 0x1p-9;
 /// 64, documents in 128 columns spill 170 bytes, and causal attention by mma.sync in 64 columns
 /// 112.
 inline constexpr int64_t kMostSums = 32;
+/// Sums of a thread beside which warpgroups keep flags and counters of a second run. With 128,
+/// attention in 256 columns spills 64 bytes; with 64, scores with ALiBi in a window 28.
+inline constexpr int64_t kMostSumsBesideFlags = 64;
 
 } // namespace tk::limits::masked_dots
 
