@@ -20,7 +20,7 @@ def TkGpu_AllFiniteOp : Op<TkGpu_Dialect, "all_finite", [MemoryEffects<[MemRead,
     The verifier requires sources of f32 with a layout.
 
     ```mlir
-    %all = tkgpu.all_finite %o : tensor<32x8xf32, #one>
+    %all = tkgpu.all_finite %o : tensor<32xf32, #one>
     ```
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$sources);

@@ -116,7 +116,7 @@ bool BlockProgram::mayOverlapLast(unsigned p) {
   const int64_t size = schedule.getTile()[p];
   if (plan.family != gpu::PlanFamily::Gemm || plan.unit != gpu::PlanUnit::Wgmma || plan.inPlace ||
       plan.carriesTiles || plan.workUnits || size < rowsOfWarpgroup ||
-      schedule.getStepOf(p) != size || boundsReduction(compute, p) || counterOfBlocks(p))
+      schedule.getStepOf(p) != size || counterOfBlocks(p))
     return false;
   BlockArgument index = compute.getIndex(p);
   const bool isMerged = !getMergedIndices(index).empty();
@@ -130,8 +130,17 @@ bool BlockProgram::mayOverlapLast(unsigned p) {
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     if (!llvm::is_contained(indicesInTile(r), p) || getTileReduction(compute, r))
       return false;
-  // Where a stored operand is padded, TMA takes tiles that begin at multiples of their size alone.
+  // Bounds that follow the index begin a tile's loops elsewhere: sums would be grouped otherwise.
   Dependence onIndex(ValueRange{index});
+  WalkResult bounds = compute.walk([&](ReduceOp reduce) {
+    const bool follows =
+        llvm::any_of(reduce.getLower(), [&](Value at) { return onIndex.on(at); }) ||
+        llvm::any_of(reduce.getUpper(), [&](Value at) { return onIndex.on(at); });
+    return follows ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (bounds.wasInterrupted())
+    return false;
+  // Where a stored operand is padded, TMA takes tiles that begin at multiples of their size alone.
   WalkResult others = compute.walk([&](LoadOp load) {
     const SmallVector<Value> extents = getExtents(kernel, load.getTensor());
     bool isPlain = isMerged || extents.size() == load.getIndices().size();

@@ -390,3 +390,31 @@ tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
   %m = tkgpu.tensor_map %a : tensor<?x?x?xbf16> extents(%M, %M, %M) strides(%M, %M, %M) box [1, 64, 64] swizzle 128 places(%M, %M) from [0, 0] by [1, 1]
   tk.return
 }
+
+// -----
+
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-error @below {{expected tiles of f32 with a layout, got 'tensor<32xf32>'}}
+  %all = tkgpu.all_finite %x : tensor<32xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %p = tkgpu.alloc_phases arrivals 8 : <2>
+  // expected-error @below {{expected phases with a place for notes}}
+  %d = tkgpu.noted %p : <2>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %stage = tkgpu.alloc_shared : <[32, 64], f32 order = [1, 0]>
+  %p = tkgpu.alloc_phases arrivals 1 : <1>
+  // expected-error @below {{expected floats of 8 or 16 bits, got 'f32'}}
+  tkgpu.keep_finite %stage after %p : <[32, 64], f32 order = [1, 0]>, <1>
+  tkgpu.return
+}

@@ -399,6 +399,27 @@ tkgpu.func @none_negative args ["m"] {
   tkgpu.return
 }
 
+// CHECK-LABEL: tkgpu.func @all_finite
+// CHECK: tkgpu.all_finite %{{.*}} : tensor<32xf32, #{{.*}}>
+tkgpu.func @all_finite args ["o"] {
+^bb0(%o: tensor<32xf32, #one>):
+  %all = tkgpu.all_finite %o : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// CHECK-LABEL: tkgpu.func @keep_finite
+// CHECK: tkgpu.noted %{{.*}} : <2>
+// CHECK: tkgpu.keep_finite %{{.*}} after %{{.*}} : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>
+tkgpu.func @keep_finite args [] {
+  %stage = tkgpu.alloc_shared : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  %flags = tkgpu.alloc_phases arrivals 8 {notes} : <2>
+  %clean = tkgpu.noted %flags : <2>
+  %loaded = tkgpu.alloc_phases arrivals 1 : <1>
+  tkgpu.keep_finite %stage after %loaded
+      : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @doubt
 // CHECK: tkgpu.doubt
 tkgpu.func @doubt args ["flags", "asked", "sum"] {
