@@ -1,6 +1,8 @@
 //===- GlobalMemory.cpp - tensors and scratch buffers, checked ------------===//
 #include "compiler/codegen/emu/GlobalMemory.h"
 
+#include "compiler/codegen/emu/Fragments.h"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -223,10 +225,13 @@ bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, A
   for (int64_t c = begin / buffer->element; c <= (begin + bytes - 1) / buffer->element; ++c) {
     Cell &cell = buffer->cells[static_cast<size_t>(c)];
     const Access *other = cell.overwrite(order, mine, viewer);
-    // The last tiles of a product may overlap those before them: blocks then write the same bits.
+    // The last tiles of a product may overlap those before them: blocks, and warps that go through
+    // tiles of their own, then write the same bits.
+    const bool isOtherWarp = other && (!order.inCurrentCluster(*other) ||
+                                       other->agent / warpSize != mine.agent / warpSize);
     const int64_t first = std::max(begin, c * buffer->element),
                   end = std::min(begin + bytes, (c + 1) * buffer->element);
-    if (other && other == &cell.write && !order.inCurrentCluster(*other) &&
+    if (isOtherWarp && other == &cell.write &&
         std::memcmp(buffer->data + buffer->low + first,
                     static_cast<const char *>(from) + (first - begin),
                     static_cast<size_t>(end - first)) == 0)
