@@ -19,14 +19,14 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TKC = os.environ.get("TKC", os.path.join(ROOT, "build", "bin", "tkc"))
 
-# A program of examples/, and its sizes. The first ones are those whose choice of tiles is hard.
+# A program of examples/, its sizes, and inputs that are not normal data. The first ones are those whose choice of tiles is hard.
 KERNELS = {
     "linear of few rows": ("linear_gelu.tk", "M=128 N=4096 K=4096"),
     "gemm of few tiles": ("gemm.tk", "M=1024 N=1024 K=4096"),
     "gemm": ("gemm.tk", "M=4096 N=4096 K=4096"),
     "layernorm": ("layernorm.tk", "R=8192 C=4096"),
     "softmax": ("softmax.tk", "R=4096 C=8192"),
-    "weights of 8 bits": ("linear_int8.tk", "M=16 N=14336 K=4096"),
+    "weights of 8 bits": ("linear_int8.tk", "M=16 N=14336 K=4096", "w=random:1:-100:100"),
     "residual and norm": ("rmsnorm_residual.tk", "R=16384 C=2048"),
     "batched gemm": ("batched_gemm.tk", "B=16 M=512 N=512 K=1024"),
     "convolution": ("conv2d.tk", "N=8 C=128 H=56 W=56 O=128 R=3 S=3"),
@@ -37,11 +37,13 @@ KERNELS = {
 SECONDS_AGAIN = 4
 
 
-def tune(program, sizes, *options, seconds=None):
+def tune(program, sizes, inputs, *options, seconds=None):
     """The seconds that a search took, and what it printed. After `seconds` it is ended."""
     command = [TKC, "tune", os.path.join(ROOT, "examples", program), "--json", *options]
     for size in sizes.split():
         command += ["--dim", size]
+    for values in inputs:
+        command += ["--in", values]
     begin = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -83,33 +85,33 @@ def without_head(block):
     return block[:begin] + block[end:]
 
 
-def again(program, sizes, block, folder):
+def again(program, sizes, inputs, block, folder):
     """The ratio of a block's time to that of the program as it is, measured anew."""
     if not block:
         return 1.0
     path = os.path.join(folder, "block.tk")
     with open(path, "w") as file:
         file.write(block)
-    return tune(program, sizes, "--verify", path, "--tolerance", "1000")[1][-1]["ratio"]
+    return tune(program, sizes, inputs, "--verify", path, "--tolerance", "1000")[1][-1]["ratio"]
 
 
 def compare(name, options, folder):
-    program, sizes = KERNELS[name]
+    program, sizes, *inputs = KERNELS[name]
     record = os.path.join(folder, "record.jsonl")
     if os.path.exists(record):
         os.remove(record)
     begin = time.monotonic()
     common = ("--record", record, "--candidates", str(options.candidates))
-    seconds, found = tune(program, sizes, "--budget", str(options.budget), *common)
+    seconds, found = tune(program, sizes, inputs, "--budget", str(options.budget), *common)
     left = options.each - SECONDS_AGAIN - (time.monotonic() - begin)
     rows = found
     if left > 0:
-        rows = tune(program, sizes, "--budget", str(left), "--exhaustive", *common, seconds=left)[1] or found
+        rows = tune(program, sizes, inputs, "--budget", str(left), "--exhaustive", *common, seconds=left)[1] or found
     tuned, best = best_of(found), best_of(rows)
     timed = sum("predicted_us" in row for row in found), sum("predicted_us" in row for row in rows)
-    of_tuned = of_best = again(program, sizes, tuned, folder)
+    of_tuned = of_best = again(program, sizes, inputs, tuned, folder)
     if best != tuned:
-        of_best = again(program, sizes, best, folder)
+        of_best = again(program, sizes, inputs, best, folder)
     # The exhaustive search has measured all that the other one has: its best is not slower but by noise.
     ratio = min(of_best, of_tuned) / of_tuned
     print(f"{name:20} {sizes:40} tuned in {seconds:5.1f} s, {timed[0]:3} of {found[-1]['candidates']:3} timed: {of_tuned:.3f} of "
