@@ -269,9 +269,10 @@ def all_reduce_of_two(network, size):
     level, times = network["levels"][0], []
     for protocol in (p for p in network["protocols"] if p.get("by") != "copies"):
         own = level["protocols"][protocol["name"]]
-        share = own["share"]["all_reduce"] if isinstance(own["share"], dict) else own["share"]
+        base, share = (value.get("all_reduce", value["other"]) if isinstance(value, dict) else value
+                       for value in (protocol["base_us"], own["share"]))
         bandwidth = level["links"] * level["link_gb_s"] * share
-        times.append(1000 * (protocol["base_us"] + 2 * own["step_us"]) + size / bandwidth)
+        times.append(1000 * (base + 2 * own["step_us"]) + size / bandwidth)
     return min(times)
 
 

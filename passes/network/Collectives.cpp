@@ -73,7 +73,7 @@ CollectiveTime timeWith(const Network &network, size_t protocol, const Group &gr
   CollectiveTime time;
   time.protocol = protocol;
   const Means means = network.protocols[protocol].means;
-  time.latency = network.protocols[protocol].base;
+  time.latency = network.protocols[protocol].bases[static_cast<size_t>(collective)];
   if (means == Means::Copies && collective == Collective::AllGather)
     time.latency *= group.size - 1; // one copy after the other
   double highest = 0;

@@ -46,6 +46,28 @@ std::string placeIn(StringRef list, size_t position) {
   return (list + "[" + Twine(position) + "]").str();
 }
 
+/// A number for all collectives, or an object with numbers by collective and `other` for the rest.
+std::array<double, numCollectives> readByCollective(ObjectReader &reader, StringRef field,
+                                                    Range range) {
+  std::array<double, numCollectives> numbers = {};
+  const json::Value *value = reader.value(field, true);
+  if (!value)
+    return numbers;
+  if (value->kind() != json::Value::Object) {
+    numbers.fill(reader.number(field, range));
+    return numbers;
+  }
+  ObjectReader byName(*value, reader.placeOf(field), reader.faults());
+  bool isComplete = true;
+  for (size_t c = 0; c < numCollectives; ++c)
+    isComplete &= byName.has(fieldOf(static_cast<Collective>(c)));
+  const double other =
+      byName.number("other", range, isComplete ? std::optional<double>(1.0) : std::nullopt);
+  for (size_t c = 0; c < numCollectives; ++c)
+    numbers[c] = byName.number(fieldOf(static_cast<Collective>(c)), range, other);
+  return numbers;
+}
+
 std::vector<Protocol> readProtocols(ObjectReader &network) {
   std::vector<Protocol> protocols;
   const json::Array *list = network.array("protocols", true);
@@ -57,7 +79,9 @@ std::vector<Protocol> readProtocols(ObjectReader &network) {
     ObjectReader reader(value, placeIn("protocols", i), network.faults());
     Protocol &protocol = protocols.emplace_back();
     protocol.name = reader.text("name");
-    protocol.base = nanosecondsOfMicrosecond * reader.number("base_us", times);
+    protocol.bases = readByCollective(reader, "base_us", times);
+    for (double &base : protocol.bases)
+      base *= nanosecondsOfMicrosecond;
     protocol.isRing = reader.choice("steps", {"tree", "ring"}, 1) == 1;
     protocol.means = static_cast<Means>(reader.choice("by", {"kernels", "copies", "stores"}, 0));
     protocol.multiprocessors = reader.number("multiprocessors", {0, 1024}, 0.0);
@@ -75,25 +99,6 @@ std::vector<Protocol> readProtocols(ObjectReader &network) {
   return protocols;
 }
 
-/// A share for all collectives, or an object with shares by collective and `other` for the rest.
-void readShares(ObjectReader &reader, Transport &transport) {
-  const json::Value *value = reader.value("share", true);
-  if (!value)
-    return;
-  if (value->kind() != json::Value::Object) {
-    transport.shares.fill(reader.number("share", shares));
-    return;
-  }
-  ObjectReader byName(*value, reader.placeOf("share"), reader.faults());
-  bool isComplete = true;
-  for (size_t c = 0; c < numCollectives; ++c)
-    isComplete &= byName.has(fieldOf(static_cast<Collective>(c)));
-  const double other =
-      byName.number("other", shares, isComplete ? std::optional<double>(1.0) : std::nullopt);
-  for (size_t c = 0; c < numCollectives; ++c)
-    transport.shares[c] = byName.number(fieldOf(static_cast<Collective>(c)), shares, other);
-}
-
 void readTransports(ObjectReader &reader, ArrayRef<Protocol> protocols, Level &level) {
   const json::Value *value = reader.value("protocols", true);
   if (!value)
@@ -106,7 +111,7 @@ void readTransports(ObjectReader &reader, ArrayRef<Protocol> protocols, Level &l
       continue;
     ObjectReader fields(*entry, byName.placeOf(protocol.name), reader.faults());
     transport.step = nanosecondsOfMicrosecond * fields.number("step_us", times);
-    readShares(fields, transport);
+    transport.shares = readByCollective(fields, "share", shares);
     transport.reductionShare = fields.number("reduction_share", {0, 1}, 0.0);
     fields.text("source", "");
   }

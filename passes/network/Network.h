@@ -32,8 +32,8 @@ enum class Means : uint8_t { Kernels, Copies, Stores };
 /// A way in which data is moved: low latency at a part of the rate, or the full rate.
 struct Protocol {
   std::string name;
-  double base = 0;     ///< of a collective, beside its steps
-  bool isRing = false; ///< n - 1 steps between n units, else log2(n)
+  std::array<double, numCollectives> bases = {}; ///< of a collective, beside its steps
+  bool isRing = false;                           ///< n - 1 steps between n units, else log2(n)
   Means means = Means::Kernels;
   double multiprocessors = 0; ///< of a GPU, which a transfer holds
 };

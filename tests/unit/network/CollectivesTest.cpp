@@ -15,6 +15,15 @@ static Group group(const Network &network, llvm::StringRef mesh, llvm::StringRef
   return groupOf(network, made, {axis});
 }
 
+/// A protocol whose collectives all have one base.
+static Protocol protocolOf(const char *name, double base, Means means = Means::Kernels) {
+  Protocol protocol;
+  protocol.name = name;
+  protocol.bases.fill(base);
+  protocol.means = means;
+  return protocol;
+}
+
 static CollectiveTime timeOf(llvm::StringRef mesh, Collective collective,
                              llvm::StringRef axis = "x", double part = 1) {
   const Network network = pod();
@@ -116,7 +125,7 @@ TEST_CASE("a stage sends to the next over the slowest level between them", "[net
 
 TEST_CASE("copies gather and send where they are allowed and reach", "[network]") {
   Network network = pod();
-  network.protocols.push_back({"copies", 6000, false, Means::Copies, 0});
+  network.protocols.push_back(protocolOf("copies", 6000, Means::Copies));
   for (Level &level : network.levels)
     level.transports.emplace_back();
   network.levels[0].transports[1].step = 500;
@@ -137,7 +146,7 @@ TEST_CASE("copies gather and send where they are allowed and reach", "[network]"
 TEST_CASE("stores take one step, and an all-reduce by them sends all to each of the others",
           "[network]") {
   Network network = pod();
-  network.protocols.push_back({"stores", 4000, false, Means::Stores, 0});
+  network.protocols.push_back(protocolOf("stores", 4000, Means::Stores));
   for (Level &level : network.levels)
     level.transports.emplace_back();
   network.levels[0].transports[1].step = 1000;
@@ -160,7 +169,7 @@ TEST_CASE("stores take one step, and an all-reduce by them sends all to each of 
 
 TEST_CASE("small arrays take latency: steps by the protocol", "[network]") {
   Network network = pod();
-  network.protocols[0].base = 5000;
+  network.protocols[0].bases.fill(5000);
   network.levels[0].transports[0].step = 500;
   network.levels[1].transports[0].step = 3000;
   auto latency = [&](llvm::StringRef mesh, Collective collective) {
@@ -179,7 +188,7 @@ TEST_CASE("small arrays take latency: steps by the protocol", "[network]") {
 
 TEST_CASE("the faster of two protocols is taken", "[network]") {
   Network network = pod();
-  network.protocols = {{"quick", 1000, false}, {"long", 9000, false}};
+  network.protocols = {protocolOf("quick", 1000), protocolOf("long", 9000)};
   for (Level &level : network.levels) {
     level.transports.resize(2);
     level.transports[0].shares.fill(0.25);
@@ -222,11 +231,21 @@ TEST_CASE("collectives of two H200 are within 15 % of what was measured", "[netw
   };
   const double kilo = 1024, mega = kilo * kilo, giga = kilo * mega;
   // An all-reduce of two moves B over the links; the last is 333 GB/s of that.
-  const Measured reduces[] = {{Collective::AllReduce, 8 * kilo, 9.4},
-                              {Collective::AllReduce, 512 * kilo, 12.9},
-                              {Collective::AllReduce, 32 * mega, 139},
-                              {Collective::AllReduce, giga, giga / 333e3}};
-  for (const Measured &measured : reduces)
+  const Measured alone[] = {{Collective::AllReduce, 8 * kilo, 9.4},
+                            {Collective::AllReduce, 512 * kilo, 12.9},
+                            {Collective::AllReduce, 32 * mega, 139},
+                            {Collective::AllReduce, giga, giga / 333e3},
+                            {Collective::AllGather, mega, 15.4},
+                            {Collective::AllGather, 4 * mega, 29.7},
+                            {Collective::AllGather, 16 * mega, 58.3},
+                            {Collective::AllGather, 64 * mega, 161.6},
+                            {Collective::AllGather, giga, giga / 2 / 288e3},
+                            {Collective::ReduceScatter, mega, 13.4},
+                            {Collective::ReduceScatter, 4 * mega, 26.9},
+                            {Collective::ReduceScatter, 16 * mega, 55.2},
+                            {Collective::ReduceScatter, 64 * mega, 169.1},
+                            {Collective::ReduceScatter, giga, giga / 2 / 288e3}};
+  for (const Measured &measured : alone)
     CHECK(isNear(predict(network, two, measured.collective, measured.bytes).total() / 1000,
                  measured.microseconds, 0.15));
   // Rows of 4096 bf16, gathered before a product or scattered behind it; the products alone take

@@ -75,6 +75,16 @@ TEST_CASE("a protocol can be by copies, which need not pass each level", "[netwo
   CHECK(network.levels[1].transports[1].shares[static_cast<size_t>(Collective::Send)] == 0);
 }
 
+TEST_CASE("a base may be that of one collective", "[network]") {
+  std::string text = podText;
+  const std::string base = "\"base_us\": 0";
+  text.replace(text.find(base), base.size(), "\"base_us\": {\"all_gather\": 4, \"other\": 2.5}");
+  const Protocol protocol = readNetwork(text).protocols[0];
+  CHECK(protocol.bases[static_cast<size_t>(Collective::AllGather)] == 4000);
+  CHECK(protocol.bases[static_cast<size_t>(Collective::ReduceScatter)] == 2500);
+  CHECK(protocol.bases[static_cast<size_t>(Collective::Send)] == 2500);
+}
+
 TEST_CASE("the networks of examples are valid", "[network]") {
   for (const char *name : {"h100-superpod", "h100-node", "h200-pair"})
     CHECK(shippedNetwork(name) ==
@@ -108,6 +118,8 @@ TEST_CASE("faults of a network name the field", "[network]") {
        "levels[0].protocols.p.share.other", "missing"},
       {"{\"p\": {", "{\"q\": {", Fault::Missing, "levels[0].protocols.p", "missing"},
       {"\"base_us\": 0", "\"base_us\": -1", Fault::OutOfRange, "protocols[0].base_us", "-1"},
+      {"\"base_us\": 0", "\"base_us\": {\"send\": 1}", Fault::Missing, "protocols[0].base_us.other",
+       ""},
       {"\"base_us\": 0", "\"base_us\": 0, \"steps\": \"star\"", Fault::Unknown,
        "protocols[0].steps", "tree, ring"},
       {"\"base_us\": 0", "\"base_us\": 0, \"by\": \"hand\"", Fault::Unknown, "protocols[0].by",
