@@ -302,9 +302,23 @@ Node *KernelSema::groupFactors(const std::vector<IndexVar *> &vars, Node *term) 
     grouped = op(Op::Mul, Type::F32, {grouped, factor}, span);
   for (Node *divisor : outside.divisors)
     grouped = op(Op::Div, Type::F32, {grouped, divisor}, span);
-  for (auto condition = around.rbegin(); condition != around.rend(); ++condition)
-    grouped = op(Op::Select, Type::F32, {*condition, grouped, zero(Type::F32, span)}, span);
-  return grouped;
+  return underConditions(around, grouped);
+}
+
+/// The inverse of withoutConditions: `n` where all conditions hold, else 0.
+Node *KernelSema::underConditions(const std::vector<Node *> &conditions, Node *n) {
+  for (auto condition = conditions.rbegin(); condition != conditions.rend(); ++condition)
+    n = op(Op::Select, n->type, {*condition, n, zero(n->type, n->span)}, n->span);
+  return n;
+}
+
+/// A term of a sum with the roundings of its factors that let matrix units multiply them. A term
+/// under conditions, `if c then a * b else 0`, has those of its product.
+Node *KernelSema::withRoundings(Node *term) {
+  std::vector<Node *> conditions;
+  Node *product = withoutConditions(term, conditions);
+  Node *rounded = withFactorsOfOneType(withRoundedFactor(product));
+  return rounded == product ? term : underConditions(conditions, rounded);
 }
 
 /// A product of values of 8 and of 16 bits with both in 16, which hold the one of 8: matrix

@@ -215,6 +215,8 @@ private:
   Node *groupFactors(const std::vector<IndexVar *> &vars, Node *term);
   Node *withFactorsOfOneType(Node *product);
   Node *withRoundedFactor(Node *product);
+  Node *withRoundings(Node *term);
+  Node *underConditions(const std::vector<Node *> &conditions, Node *n);
   std::optional<std::array<Operand, 2>> findSeeds(const std::vector<Node *> &factors,
                                                   const std::vector<IndexVar *> &vars);
   bool assignFactors(const ProductTerm &parts, const std::vector<IndexVar *> &vars,

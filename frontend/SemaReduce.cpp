@@ -224,7 +224,7 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
                               Node *condition) {
   if (e.modifier != ast::ReduceModifier::Exact) {
     Node *grouped = groupFactors(vars, body);
-    body = grouped != body ? grouped : withRoundedFactor(body);
+    body = grouped != body ? grouped : withRoundings(body);
   }
   body = whereBounded(condition, ast::ReduceKind::Sum, withFactorsOfOneType(body));
   Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
