@@ -98,6 +98,32 @@ static bool readsAt(const TermPtr &condition, const TermPtr &value) {
   return found;
 }
 
+/// Is `term` the difference of a value from its own mean over `loops`? Such differences add up to
+/// 0. So the gradient of a variance does not depend on the mean that it is taken about.
+bool GradKernel::isDeviation(const TermPtr &term, std::vector<IndexRef> loops) const {
+  if (!term->is(BinaryOp::Sub) || term->args[1]->kind != TermKind::Access ||
+      rests(term->args[1], loops))
+    return false;
+  const TermPtr mean = valueAt(*term->args[1]);
+  if (!mean || mean->kind != TermKind::Reduce || mean->reduce != ast::ReduceKind::Mean ||
+      mean->binders.size() != loops.size())
+    return false;
+  auto byOrder = [](IndexRef a, IndexRef b) { return a->order < b->order; };
+  std::sort(loops.begin(), loops.end(), byOrder);
+  do {
+    Substitution by;
+    bool isSame = true;
+    for (std::size_t i = 0; i < loops.size() && isSame; ++i) {
+      by[mean->binders[i]] = indexTerm(loops[i]);
+      isSame =
+          equal(mean->binders[i]->lo, loops[i]->lo) && equal(mean->binders[i]->hi, loops[i]->hi);
+    }
+    if (isSame && equal(substitute(mean->args[0], by), term->args[0]))
+      return true;
+  } while (std::next_permutation(loops.begin(), loops.end(), byOrder));
+  return false;
+}
+
 /// The sum over the loops that remain, with what does not depend on them outside, and a product of
 /// two factors kept one.
 TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor) {
@@ -156,6 +182,8 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
     (rests(factor, solution.rest) ? below : outerBelow).push_back(factor);
   for (const TermPtr &condition : conditions)
     (rests(condition, solution.rest) ? inner : outer).push_back(condition);
+  if (above.size() == 1 && below.empty() && inner.empty() && isDeviation(above[0], solution.rest))
+    return real(0);
   TermPtr value = productOf(outerAbove, outerBelow);
   if (!solution.rest.empty()) {
     TermPtr body;

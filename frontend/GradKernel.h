@@ -161,6 +161,7 @@ private:
                   const std::vector<Contribution> &list);
   Solution solve(const Contribution &c, const std::vector<IndexRef> &at);
   TermPtr build(const Contribution &c, const Solution &solution, bool withFactor);
+  bool isDeviation(const TermPtr &term, std::vector<IndexRef> loops) const;
   /// A statement among the adjoints.
   void emit(const std::string &name, const std::vector<IndexRef> &indices, TermPtr value);
   /// The same under a name of its own; its element.
