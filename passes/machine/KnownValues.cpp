@@ -121,8 +121,19 @@ Known KnownValues::evaluateArith(Operation *op) const {
           arith::TruncIOp>(op))
     return get(op->getOperand(0));
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    std::optional<int64_t> which = scalar(select.getCondition());
-    return which ? get(*which ? select.getTrueValue() : select.getFalseValue()) : Known();
+    const Known condition = get(select.getCondition());
+    if (condition.isScalar())
+      return get(condition.base ? select.getTrueValue() : select.getFalseValue());
+    if (condition.kind == Known::Kind::Share && (condition.share == 0 || condition.share == 1))
+      return get(condition.share == 1 ? select.getTrueValue() : select.getFalseValue());
+    return {};
+  }
+  // What is computed anew where a value is NaN is rare.
+  if (auto cmp = dyn_cast<arith::CmpFOp>(op)) {
+    const bool isNever = cmp.getPredicate() == arith::CmpFPredicate::UNO;
+    if (!isNever && cmp.getPredicate() != arith::CmpFPredicate::ORD)
+      return {};
+    return isa<RankedTensorType>(cmp.getType()) ? Known::mask(!isNever) : Known::scalar(!isNever);
   }
   if (op->getNumOperands() != 2)
     return {};
@@ -159,6 +170,16 @@ Known KnownValues::evaluateArith(Operation *op) const {
   return cmp ? compare(cmp.getPredicate(), a, b) : applyToLines(op, a, b);
 }
 
+/// The largest or the smallest number of a line.
+static Known extremumOf(ReduceKind kind, Known line) {
+  if (!line.isLine() || line.step == Known::irregular || line.count == 0 ||
+      (kind != ReduceKind::Max && kind != ReduceKind::Min))
+    return {};
+  const int64_t last = line.base + (line.count - 1) * line.step;
+  return Known::scalar(kind == ReduceKind::Max ? std::max(line.base, last)
+                                               : std::min(line.base, last));
+}
+
 /// Where a block is in the grid, and what it is told.
 Known KnownValues::evaluatePlace(Operation *op) {
   if (auto id = dyn_cast<gpu::ProgramIdOp>(op))
@@ -179,6 +200,8 @@ Known KnownValues::evaluatePlace(Operation *op) {
     return get(of.getValues()[std::min<size_t>(place.warpgroup, of.getValues().size() - 1)]);
   if (auto rows = dyn_cast<gpu::RowsBoundOp>(op))
     return get(rows.getWhole());
+  if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
+    return extremumOf(reduce.getKind(), get(reduce.getSource()));
   return {};
 }
 
