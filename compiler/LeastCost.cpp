@@ -68,9 +68,36 @@ private:
   double mean(Value value) { return space.mean(value); }
   double combinations(const Indices &indices) { return space.combinations(indices); }
 
+  /// The indices of a factor. Those that a table leads to others are none of a loaded one: rows
+  /// that read the same entry of the table share what they load.
+  Indices indicesOfFactor(Value factor) {
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    if (!load)
+      return indicesOf(factor);
+    Indices indices;
+    for (Value place : load.getIndices())
+      if (!place.getDefiningOp() || !restsOnElements(place))
+        for (BlockArgument index : indicesOf(place))
+          indices.insert(index);
+    return indices;
+  }
+
+  static bool restsOnElements(Value place) {
+    SmallVector<Value> rest{place};
+    while (!rest.empty()) {
+      Operation *op = rest.pop_back_val().getDefiningOp();
+      if (isa_and_nonnull<LoadOp>(op))
+        return true;
+      if (op)
+        rest.append(op->operand_begin(), op->operand_end());
+    }
+    return false;
+  }
+
   /// Does one of the factors have an index that the other lacks? Else no element is used twice.
   bool isReused(Operation *product) {
-    const Indices a = indicesOf(product->getOperand(0)), b = indicesOf(product->getOperand(1));
+    const Indices a = indicesOfFactor(product->getOperand(0)),
+                  b = indicesOfFactor(product->getOperand(1));
     auto lacksOne = [](const Indices &all, const Indices &some) {
       return llvm::any_of(some, [&](BlockArgument index) { return !all.contains(index); });
     };
