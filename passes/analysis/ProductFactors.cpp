@@ -169,14 +169,17 @@ std::optional<unsigned> rowsOfTile(ComputeOp compute, ArrayRef<int64_t> tile) {
     if (tile[p] > 1)
       large.push_back(p);
   bool hasProduct = false;
-  compute.walk([&](ReduceOp reduce) { hasProduct |= isMatrixProduct(reduce); });
+  // One loop may carry several products.
+  compute.walk([&](ReduceOp reduce) {
+    hasProduct |= llvm::all_of(reduce.getYield().getValues(),
+                               [&](Value term) { return isMatrixProductIn(reduce, term); });
+  });
   if (large.size() != 2)
     return std::nullopt;
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   bool mayChange = hasFeature(target, Feature::WarpgroupProducts) && tile[large[1]] >= fewestRows;
   bool isRegisters = mayChange && goThroughRegisters(compute, compute.getIndex(large[1]));
-  // Products that are carried together have rows as they are written, but for registers' sake.
   if (!hasProduct && !isRegisters)
     return std::nullopt;
   return large[mayChange && (tile[large[0]] < fewestRows || isRegisters) ? 1 : 0];

@@ -165,8 +165,7 @@ bool Planner::isWideForFewRows(Contraction &product) {
   bool areAlike = llvm::all_of(shape.contractions, [&](Contraction &other) {
     return other.m == product.m && other.n == product.n && !other.isInner && !other.isOuter;
   });
-  return rows && *rows <= 64 && (!columns || *columns >= 1024) &&
-         (isSingle || (areAlike && goThroughRegisters(shape.compute, product.n)));
+  return rows && *rows <= 64 && (!columns || *columns >= 1024) && (isSingle || areAlike);
 }
 
 /// Is the statement's index dealt out in shares?
