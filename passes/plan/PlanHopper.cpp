@@ -157,8 +157,8 @@ bool Planner::isForWarpgroups(Contraction &product) {
 }
 
 /// Few rows and many columns: the columns then are the rows of the hardware's products, of which
-/// there are 64 at least, and the time is that of reading the columns' operand. Of several products
-/// threads convert all of these.
+/// there are 64 at least, and the time is that of reading the columns' operand. Several products
+/// have the same rows and columns.
 bool Planner::isWideForFewRows(Contraction &product) {
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
   bool isSingle = shape.contractions.size() == 1;
