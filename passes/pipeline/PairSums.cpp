@@ -21,6 +21,10 @@
 //                                               yield %o1 + %t1 * %f[%b + 1]
 //                                             }
 //
+// A thread may have no registers for a second sum. Then it scales and adds the sum part by part:
+// its contraction gets the precision `blocked`, and the factor is computed before it. The registers
+// of a part serve the next part as soon as threads have added it.
+//
 // The next iteration's contraction cannot be in flight across iterations: ptxas then lets no
 // contraction run beside arithmetic on the accumulators of another one (C7514).
 //
@@ -32,6 +36,7 @@
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "dialects/tkgpu/TkGpuScaledSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -51,6 +56,8 @@ using namespace tk;
 using namespace tk::gpu;
 
 using namespace limits::pair_sums;
+
+static bool scaleInParts(scf::ForOp loop, int64_t registers);
 
 namespace {
 
@@ -83,9 +90,10 @@ struct PairSums : tk::impl::PairSumsBase<PairSums> {
     });
     for (auto [loop, registers] : loops) {
       SumPair pair(loop, registers);
-      if (!pair.analyse())
+      if (pair.analyse())
+        pair.apply();
+      else if (!scaleInParts(loop, registers))
         continue;
-      pair.apply();
       ++numLoops;
     }
   }
@@ -110,11 +118,16 @@ bool SumPair::isKnownEarly(Value value, llvm::SmallPtrSetImpl<Operation *> &visi
                       [&](Value operand) { return isKnownEarly(operand, visited); });
 }
 
-bool SumPair::fitsRegisters() {
-  int64_t sum = 2 * registersOfTile(dot.getType()) + otherRegisters;
+/// The registers of a thread for what `loop` carries, and for addresses and scales.
+static int64_t registersBesideSums(scf::ForOp loop) {
+  int64_t sum = otherRegisters;
   for (Value carried : loop.getRegionIterArgs())
     sum += isTile(carried) ? registersOfTile(carried.getType()) : 1;
-  return sum <= registers;
+  return sum;
+}
+
+bool SumPair::fitsRegisters() {
+  return registersBesideSums(loop) + 2 * registersOfTile(dot.getType()) <= registers;
 }
 
 bool SumPair::analyse() {
@@ -222,4 +235,41 @@ void SumPair::apply() {
   earlier.setPending(1);
   loop.setLowerBound(end);
   loop.getInitArgsMutable().assign(paired.getResults());
+}
+
+/// Moves the producers of `value`, which have no effects, before `place`; false if some cannot.
+static bool moveProducersBefore(Value value, Operation *place) {
+  SmallVector<Operation *> needed;
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place) ||
+        !visited.insert(op).second)
+      continue;
+    if (op == place || op->getNumRegions() > 0 || !isMemoryEffectFree(op) ||
+        isa<WarpgroupWaitOp>(op))
+      return false;
+    needed.push_back(op);
+    llvm::append_range(work, op->getOperands());
+  }
+  llvm::sort(needed, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : needed)
+    op->moveBefore(place);
+  return true;
+}
+
+/// Has threads scale and add the sum of `loop` part by part, where they have no registers for a
+/// whole tile of it.
+static bool scaleInParts(scf::ForOp loop, int64_t registers) {
+  auto dots = llvm::to_vector(loop.getBody()->getOps<WarpgroupDotOp>());
+  if (dots.size() != 1 || registers == 0)
+    return false;
+  std::optional<ScaledSum> sum = ScaledSum::of(dots.front());
+  if (!sum || !sum->acc.hasOneUse() || isa<RankedTensorType>(sum->dot.getA().getType()) ||
+      registersBesideSums(loop) + registersOfTile(sum->dot.getType()) <= registers ||
+      !moveProducersBefore(sum->factor.getSource(), sum->dot))
+    return false;
+  sum->dot.setPrecision(Precision::Blocked);
+  return true;
 }

@@ -7,6 +7,7 @@
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "compiler/codegen/cuda/WarpgroupOperand.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "dialects/tkgpu/TkGpuScaledSums.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -124,6 +125,19 @@ static bool isContinued(gpu::WarpgroupDotOp dot) {
   return next && next.getAcc() == dot.getResult() && chainedBefore(next) == dot;
 }
 
+/// The number of a thread's accumulator: register `r` of part `n`, which has `atOnce` of `columns`
+/// columns, in block `m` of `blocks` blocks of rows.
+static RegisterIndex accumulatorRegister(int64_t atOnce, int64_t columns, int64_t blocks) {
+  const unsigned ofPart = llvm::Log2_64(atOnce / 2), ofBlock = llvm::Log2_64(columns / 2);
+  const unsigned bits = ofBlock + llvm::Log2_64(blocks);
+  BitMap part, block;
+  for (unsigned bit = ofPart; bit < bits; ++bit)
+    (bit < ofBlock ? part : block).push_back(1u << bit);
+  return RegisterIndex("r", ofPart)
+      .combined(RegisterIndex("n", part.size()).mapped(part))
+      .combined(RegisterIndex("m", block.size()).mapped(block));
+}
+
 void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how) {
   llvm::SmallVector<gpu::WarpgroupDotOp> dots = {last};
   while (gpu::WarpgroupDotOp before = chainedBefore(dots.back()))
@@ -154,9 +168,14 @@ void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot
   line("  tk::warpgroup_commit();");
   line("  tk::warpgroup_wait<0>();");
   line("  tk::fence_registers(" + part + ");");
+  std::string term = part + "[r]";
+  if (std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(last);
+      scaled && scaled->isInParts())
+    term +=
+        " * " + element(scaled->factor, accumulatorRegister(how.atOnce, how.columns, how.blocks));
   line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
        (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
-       " + r] += " + part + "[r];");
+       " + r] += " + term + ";");
   line("}");
 }
 
@@ -202,11 +221,17 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   // would be held from the kernel's start on.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
                                                   matchPattern(dot.getAcc(), m_Zero()));
-  const std::string acc =
-      fromZero ? nameFor(dot.getResult()) : accumulatorOf(dot, dot.getAcc(), replaces);
+  std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(dot);
+  if (scaled && !scaled->isInParts())
+    scaled.reset();
+  const std::string acc = fromZero
+                              ? nameFor(dot.getResult())
+                              : accumulatorOf(dot, scaled ? scaled->acc : dot.getAcc(), replaces);
   if (fromZero)
     declareAs(dot.getResult(), acc, aType ? Value() : dot.getAcc());
   names[dot.getResult()] = acc;
+  if (scaled)
+    names[scaled->sum.getResult()] = acc;
 
   const std::string advance = advanceOf(dot);
   // Several spans in a row are one call, unless blocks of rows take turns.
