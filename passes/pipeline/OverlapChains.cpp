@@ -48,6 +48,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -130,10 +131,13 @@ void ChainOverlap::collectConversions() {
   if (second.getAcc() != loop.getRegionIterArg(sum))
     return;
   Operation *op = second.getA().getDefiningOp();
-  while (op && isa<arith::TruncFOp, ConvertLayoutOp>(op) && op->hasOneUse() &&
+  while (op && isa<arith::TruncFOp, arith::SelectOp, ConvertLayoutOp>(op) && op->hasOneUse() &&
          op->getBlock() == loop.getBody()) {
     conversions.push_back(op);
-    op = op->getOperand(0).getDefiningOp();
+    // Of a mask the weights that it keeps.
+    auto select = dyn_cast<arith::SelectOp>(op);
+    const bool keepsFalse = select && matchPattern(select.getTrueValue(), m_AnyZeroFloat());
+    op = op->getOperand(!select ? 0 : keepsFalse ? 2 : 1).getDefiningOp();
   }
 }
 

@@ -97,6 +97,48 @@ tkgpu.func @unscaled args ["n"] {
   tkgpu.return
 } {num_warps = 4 : i64, producer_warps = 4 : i64}
 
+// So are weights that a mask then makes 0.
+// CHECK-LABEL: tkgpu.func @masked
+// CHECK: scf.for
+// CHECK:     %[[S:.*]] = tkgpu.warpgroup_dot
+// CHECK:     %[[P:.*]] = tkgpu.warpgroup_dot
+// CHECK:     %[[DONE:.*]] = tkgpu.warpgroup_wait %[[S]] pending 1
+// CHECK-NOT: truncf
+// CHECK:     %[[SUM:.*]] = tkgpu.warpgroup_wait %[[P]] pending 0
+// CHECK:     %[[NEXT:.*]] = arith.truncf %[[DONE]]
+// CHECK:     %[[KEPT:.*]] = arith.select %{{.*}}, %[[NEXT]], %{{.*}}
+// CHECK:     scf.yield %[[SUM]], %{{.*}}, %[[KEPT]]
+tkgpu.func @masked args ["n"] {
+^bb0(%n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %noWeight = arith.constant dense<0.0> : tensor<64x32xbf16>
+  %isSeen = arith.cmpi sgt, %n, %c1 : index
+  %q = tkgpu.alloc_shared : !q
+  %k = tkgpu.alloc_shared : !k
+  %ring = tkgpu.alloc_shared : !ring
+  %full = tkgpu.alloc_phases arrivals 1 : <2>
+  %empty = tkgpu.alloc_phases arrivals 4 : <2>
+  %r:2 = scf.for %j = %c0 to %n step %c32 iter_args(%o = %none, %slot = %c0) -> (tensor<64x64xf32>, index) {
+    %s = tkgpu.warpgroup_dot %q, %k, %zero : !q, !k -> tensor<64x32xf32>
+    %scores = tkgpu.warpgroup_wait %s pending 0 : tensor<64x32xf32> -> tensor<64x32xf32>
+    %rounded = arith.truncf %scores : tensor<64x32xf32> to tensor<64x32xbf16>
+    %mask = tkgpu.broadcast %isSeen dims [] : i1 -> tensor<64x32xi1>
+    %w = arith.select %mask, %rounded, %noWeight : tensor<64x32xi1>, tensor<64x32xbf16>
+    tkgpu.phase_wait %full[%slot] parity %c0 : <2>
+    %v = tkgpu.stage %ring[%slot] : !ring -> !v
+    %p = tkgpu.warpgroup_dot %w, %v, %o : tensor<64x32xbf16>, !v -> tensor<64x64xf32>
+    %sum = tkgpu.warpgroup_wait %p pending 0 : tensor<64x64xf32> -> tensor<64x64xf32>
+    tkgpu.phase_arrive %empty[%slot] : <2>
+    %other = arith.subi %c1, %slot : index
+    scf.yield %sum, %other : tensor<64x64xf32>, index
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, producer_warps = 4 : i64}
+
 // A second product whose operand does not follow from the first one's result stays.
 // CHECK-LABEL: tkgpu.func @apart
 // CHECK-NOT: scf.if
