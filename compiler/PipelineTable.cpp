@@ -320,6 +320,8 @@ static const PassRow finishRows[] = {
      "No operation that touches memory moves any more: offsets, waits and barriers are placed."},
     {"tk-overlap-slices", "overlap", "",
      "Barriers are placed: the next slice's first fragments are loaded under a contraction."},
+    {"tk-recompute-elements", "masks", "",
+     "No tile that is stored is cut or moved any more: elements of it may be computed again."},
     {"tk-finish-launches", "launches", "",
      "Kernels are final: what is left is how they are launched.", launchPatterns},
 };

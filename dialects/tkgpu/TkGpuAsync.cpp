@@ -69,6 +69,23 @@ LogicalResult AllFiniteOp::verify() {
   return success();
 }
 
+LogicalResult ElementOp::verify() {
+  if (getArguments().size() != getBody().getNumArguments())
+    return emitOpError("expected a number for each of ")
+           << getBody().getNumArguments() << " arguments, got " << getArguments().size();
+  return success();
+}
+
+LogicalResult RepairOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (!source.getElementType().isF32() || !getLayout(source))
+    return emitOpError("expected a tile of f32 with a layout, got ") << source;
+  if (getBody().getNumArguments() != source.getRank() ||
+      !llvm::all_of(getBody().getArgumentTypes(), [](Type type) { return type.isIndex(); }))
+    return emitOpError("expected an index for each axis of the tile");
+  return success();
+}
+
 LogicalResult NoneNegativeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   if (!source.getElementType().isF32() || !getLayout(source))

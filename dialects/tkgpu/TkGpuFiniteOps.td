@@ -1,7 +1,7 @@
 //===- TkGpuFiniteOps.td - values that are not finite ---------------------===//
 //
 // What tk-guard-masked-values adds: tests whether sums are finite, and stages without values that
-// are not.
+// are not; and what tk-recompute-elements takes and adds.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUFINITEOPS_TD
@@ -64,6 +64,68 @@ def TkGpu_KeepFiniteOp : Op<TkGpu_Dialect, "keep_finite", [MemoryEffects<[MemRea
   let arguments = (ins TkGpu_SharedType:$stage, TkGpu_PhasesType:$phases);
   let assemblyFormat = "$stage `after` $phases attr-dict `:` type($stage) `,` type($phases)";
   let hasVerifier = 1;
+}
+
+def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
+    IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Define one element of a launch's result, without tiles";
+  let description = [{
+    The body computes an element of result `result` of the function `function` in f32, before it is
+    rounded. Argument `n` of the body is the function's argument `arguments[n]`. If that number is
+    negative, it is the index along axis `-1 - arguments[n]` of the result. An index behind the last
+    one counts as the last one.
+
+    The function is named by a string: it has one launch, and no other symbol use.
+
+    The verifier requires a number for each argument of the body.
+
+    ```mlir
+    tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
+    ^bb0(%S: index, %v: !tkgpu.buffer<bf16>, %i: index, %e: index):
+      tkgpu.element_end %sum : f32
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$function, I64Attr:$result_number, DenseI64ArrayAttr:$arguments);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$function `result` $result_number `arguments` $arguments $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
+    SingleBlock, SameOperandsAndResultType, MemoryEffects<[MemRead]>]> {
+  let summary = "Compute those elements of a tile again that are not finite, each by itself";
+  let description = [{
+    The body computes an element from its place in the tile, an index for each axis. It runs for
+    each element that is NaN or infinite, in the threads that have it. Other elements stay.
+
+    The verifier requires a tile of f32 with a layout, and as many arguments of the body as the tile
+    has axes.
+
+    ```mlir
+    %p = tkgpu.repair %o {
+    ^bb0(%row: index, %column: index):
+      tkgpu.element_end %sum : f32
+    } : tensor<128x64xf32, #fragment>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$source $body attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_ElementEndOp : Op<TkGpu_Dialect, "element_end", [
+    Pure, Terminator, ParentOneOf<["ElementOp", "RepairOp"]>]> {
+  let summary = "End the body of a tkgpu.element or of a tkgpu.repair with the element's value";
+  let description = [{
+    ```mlir
+    tkgpu.element_end %sum : f32
+    ```
+  }];
+  let arguments = (ins F32:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
 #endif // TK_DIALECTS_TKGPU_TKGPUFINITEOPS_TD

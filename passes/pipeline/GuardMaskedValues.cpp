@@ -22,6 +22,8 @@
 // Products by all warps have their operands in registers: a copy of their loop runs if a sum is not
 // finite (MaskedDots.cpp).
 //
+// Results that the pass declines to guard are computed element by element (tk-recompute-elements).
+//
 // A weight that a row sees counts as positive. The pass declines if several TMA loads, or parts of
 // one, bring a step's values.
 //
@@ -165,6 +167,14 @@ static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
   return "";
 }
 
+/// Elements of `function` need not be computed each by itself.
+static void dropElements(FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  for (auto element : llvm::make_early_inc_range(module.getOps<ElementOp>()))
+    if (element.getFunction() == function.getSymName())
+      element.erase();
+}
+
 namespace {
 
 struct GuardMaskedValues : tk::impl::GuardMaskedValuesBase<GuardMaskedValues> {
@@ -180,6 +190,7 @@ struct GuardMaskedValues : tk::impl::GuardMaskedValuesBase<GuardMaskedValues> {
           continue;
         }
         ++numProducts;
+        dropElements(function);
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-guard-masked-values", Verdict::Derived,
                "a block computes its tiles again if a sum of masked weights is not finite");
@@ -199,6 +210,8 @@ struct GuardMaskedValues : tk::impl::GuardMaskedValuesBase<GuardMaskedValues> {
       dots.apply();
       ++numProducts;
     }
+    if (!found.empty())
+      dropElements(function);
   }
 };
 

@@ -47,7 +47,7 @@ void BlockProgram::addParallelAxes() {
     bool atLeastOne = false;
     for (unsigned r = 0; r < compute.getNumResults(); ++r)
       atLeastOne |= !llvm::is_contained(indicesInTile(r), p);
-    atLeastOne &= !(fact.exact && *fact.exact > 0);
+    atLeastOne &= !(fact.exact && *fact.exact > 0) && !elementOf;
     unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
     axisOf[compute.getIndex(p)] = id;
     for (Value index : merged)
@@ -254,6 +254,26 @@ std::pair<Value, Value> BlockProgram::placeInGroups(Value part, Value rows, Valu
           arith::DivSIOp::create(b, loc, inside, height)};
 }
 
+/// Has an argument of the function for each index of the result of which the program computes an
+/// element. What lies behind the last index is the last one, and what lies before the first one the
+/// first.
+void BlockProgram::addElementStarts(ArrayRef<unsigned> tiled) {
+  for (unsigned p : compute.getIndicesOf(*elementOf)) {
+    std::optional<unsigned> &number = elementIndices.emplace_back();
+    const unsigned id = axisOf.lookup(compute.getIndex(p));
+    if (!llvm::is_contained(tiled, id))
+      continue;
+    number = arguments.size();
+    arguments.push_back(compute.getExtents()[p]);
+    argumentNames.push_back("at_" + axes[id].name);
+    Value place = func.getBlock()->addArgument(builder.getIndexType(), loc);
+    Value extent = kernelValue(axes[id].rangeEnd);
+    Value last = arith::SubIOp::create(at(0), loc, extent, indexConstant(1));
+    Value least = arith::MaxSIOp::create(at(0), loc, place, indexConstant(0));
+    axes[id].start = arith::MinSIOp::create(at(0), loc, least, last);
+  }
+}
+
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
 /// (all if that is 0) of the last index but one are walked together, so that blocks that run at
 /// once share operands; the values of another index at which a table finds a factor
@@ -261,6 +281,8 @@ std::pair<Value, Value> BlockProgram::placeInGroups(Value part, Value rows, Valu
 /// of the others are, the longest first: whoever takes one in each round then has as much as the
 /// next.
 void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
+  if (elementOf)
+    return addElementStarts(tiled);
   if (tiled.empty())
     return;
   OpBuilder &b = at(0);

@@ -78,6 +78,16 @@ public:
   /// least).
   mlir::FailureOr<gpu::FuncOp> build(mlir::OpBuilder &builder, llvm::StringRef name);
 
+  /// Has the program compute one element of result `r`, whose indices are arguments of the function
+  /// instead of following from the block's number. All tiles must be of one element.
+  void computeElementOf(unsigned r) { elementOf = r; }
+  /// By axis of that result, which argument of the function its index is; nothing if it is 0.
+  llvm::ArrayRef<std::optional<unsigned>> getElementIndices() { return elementIndices; }
+  /// Has the function take `values` of the kernel, whether it reads them or not.
+  void takeArguments(llvm::ArrayRef<mlir::Value> values) {
+    taken.append(values.begin(), values.end());
+  }
+
   struct GridAxis {
     mlir::Value extent;
     int64_t tile;
@@ -114,6 +124,7 @@ private:
   std::pair<mlir::Value, mlir::Value> placeInGroups(mlir::Value part, mlir::Value rows,
                                                     mlir::Value columns, bool areWhole);
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
+  void addElementStarts(llvm::ArrayRef<unsigned> tiled);
 
   // BlockProgram.cpp: the function and its arguments.
   mlir::Value kernelValue(mlir::Value value);
@@ -336,6 +347,9 @@ private:
   };
   llvm::DenseMap<mlir::Value, Unseen> unseen;
   llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile
+  std::optional<unsigned> elementOf;             ///< see computeElementOf
+  llvm::SmallVector<std::optional<unsigned>> elementIndices;
+  llvm::SmallVector<mlir::Value> taken; ///< see takeArguments
   llvm::SmallVector<mlir::Value> arguments;
   llvm::SmallVector<std::string> argumentNames;
   llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;

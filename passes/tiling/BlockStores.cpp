@@ -221,6 +221,8 @@ LogicalResult BlockProgram::addStores() {
   for (unsigned r = 0; r < count; ++r)
     if (inLoop(r) && failed(planStore(r, stores[r])))
       return failure();
+  for (Value value : taken)
+    kernelValue(value);
   SmallVector<Store *> carried;
   SmallVector<Value> carriedTo;
   for (auto [r, store] : llvm::enumerate(stores)) {

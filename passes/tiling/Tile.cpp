@@ -10,7 +10,9 @@
 //    elements of the tile before it again: rows of a TMA load that lie behind the tensor take
 //    several times as long as others.
 // 4. The pairs of bf16 parts that a step of an f32 sum multiplies are written out.
-// 5. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
+// 5. Beside a kernel with masks that differ between rows of a tile stands how one element of its
+//    result is computed alone (ResultElements.h).
+// 6. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
 //
 // With `#tkgpu.schedule<tile = [128, 128], reduce = [32]>`:
 //
@@ -32,6 +34,7 @@
 #include "passes/plan/ScheduleLimits.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/ResultElements.h"
 
 #include "passes/Passes.h"
 
@@ -164,11 +167,20 @@ struct Tile : tk::impl::TileBase<Tile> {
       unique = name + "_" + std::to_string(n);
     OpBuilder moduleBuilder(kernel);
     PresentTerms present = addPresentTerms(compute, Conditions::OfElements);
+    FailureOr<SmallVector<ResultElement, 0>> elements = SmallVector<ResultElement, 0>();
+    if (!naive)
+      elements = buildElements(moduleBuilder, kernel, compute, schedule, present);
+    if (failed(elements))
+      return failure();
     BlockProgram program(kernel, compute, schedule, present);
+    for (const ResultElement &element : *elements)
+      program.takeArguments(element.getTaken());
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
     unrollPairs(*func);
+    for (ResultElement &element : *elements)
+      placeElement(element, *func, program.getArguments());
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());

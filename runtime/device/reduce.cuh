@@ -330,4 +330,16 @@ template <int n> TK_DEVICE bool all_finite(const float (&x)[n]) {
   return sums[0] + sums[1] + (sums[2] + sums[3]) == 0.0f;
 }
 
+TK_DEVICE bool is_finite(float x) { return x * 0.0f == 0.0f; }
+
+// The element of an array in registers that a number says.
+template <int n> TK_DEVICE float pick(const float (&x)[n], int at) {
+  float found = x[0];
+  for_each<n>([&](int i) { found = i == at ? x[i] : found; });
+  return found;
+}
+template <int n> TK_DEVICE void put(float (&x)[n], int at, float value) {
+  for_each<n>([&](int i) { x[i] = i == at ? value : x[i]; });
+}
+
 } // namespace tk

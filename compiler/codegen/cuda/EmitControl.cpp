@@ -115,7 +115,8 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   Value induction = loop.getInductionVar();
   const std::string i = nameFor(induction);
   names[induction] = i;
-  const bool isKept = isShort(loop) && addsUpProducts(func) && !addsUpProducts(loop);
+  const bool isKept = (isShort(loop) && addsUpProducts(func) && !addsUpProducts(loop)) ||
+                      loop->getParentOfType<gpu::RepairOp>();
   line((isKept ? "TK_KEEP_LOOP for (" : "for (") + typeName(induction.getType()) + " " + i + " = " +
        scalar(loop.getLowerBound()) + "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
        " += " + scalar(loop.getStep()) + ") {");
@@ -128,6 +129,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     receive();
   if (mlir::failed(assignAll(loop.getBody()->getTerminator()->getOperands(), carried)))
     return failure();
+  emitEnd(loop, carried);
   --indent;
   line("}");
   for (const std::string &factors : declared)

@@ -287,6 +287,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         declare(o, "tk::block_all(" + all + ", " + std::to_string(func.getBlockWarps() * 32) + ")");
         return success();
       })
+      .Case([&](gpu::RepairOp o) { return emitRepair(o); })
       .Case([&](gpu::DoubtOp o) { return emitDoubt(o); })
       .Case([&](gpu::DoubtedOp o) { return emitDoubted(o); })
       .Case([&](gpu::NotedOp o) {

@@ -19,6 +19,7 @@
 #include "compiler/codegen/cuda/CappedTile.h"
 #include "compiler/codegen/cuda/EmitCuda.h"
 #include "compiler/codegen/cuda/TileAddresses.h"
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -188,10 +189,14 @@ private:
 
   // EmitControl
   Result emitFor(mlir::scf::ForOp loop);
+  void emitEnd(mlir::scf::ForOp loop, llvm::ArrayRef<std::string> carried);
   Result emitIf(mlir::scf::IfOp branch);
   Result emitWhile(mlir::scf::WhileOp loop);
   Result assignAll(mlir::ValueRange from, llvm::ArrayRef<std::string> to);
   void declareAs(mlir::Value value, llvm::StringRef name, mlir::Value initial);
+
+  // EmitRepair
+  Result emitRepair(gpu::RepairOp repair);
 
   // EmitGlobal
   struct Address {

@@ -1,0 +1,273 @@
+//===- RecomputeElements.cpp - results of masked weights, one by one ------===//
+//
+// A tile multiplies all its rows with the same values. A row whose mask leaves out a value that is
+// NaN or infinite gets 0 times it, which is NaN. Where tk-guard-masked-values does not remove such
+// results, this pass has a thread compute them again, each by itself and term by term.
+//
+// 1. A kernel with masks that differ between rows of a tile has a tkgpu.element for each result.
+// 2. The pass finds the tiles that are stored to the result, in f32 before they are rounded, and
+//    the place of their elements in the tensor.
+// 3. It puts a tkgpu.repair in front of the rounding. Tiles whose elements are finite only test
+//    that.
+// 4. An element first takes weights that are the same for all terms, so that no score is computed.
+//    If that is not finite, the row sees such a value, and the result is what it then has. Else the
+//    element is computed as the program says.
+//
+//   tkgpu.element "f" result 0 { ... yield %x }    %p = tkgpu.repair %o { (%row, %column)
+//   func f { %b = truncf %o; store %b, %i, %e }  →   %y = element of %i + %row, %e + %column
+//                                                    yield %y }
+//                                                  %b = truncf %p; store %b, %i, %e
+//
+// The values are those of the program, but the sums are added in another order than a tile's.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/Notes.h"
+#include "passes/layout/BulkBox.h"
+#include "passes/pipeline/ElementScan.h"
+#include "passes/pipeline/GuardPasses.h"
+#include "passes/pipeline/MaskedProduct.h"
+
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_RECOMPUTEELEMENTS
+#include "passes/pipeline/GuardPasses.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// A tile that is stored to a result, and where its elements are in the result.
+struct StoredTile {
+  Operation *rounding = nullptr; ///< takes the tile, or stores it
+  Value tile;                    ///< of f32
+  SmallVector<Value> indices;    ///< by axis of the result: a scalar, or a tile of one axis
+  SmallVector<int64_t> axes;     ///< by axis of the result: along which the tile has it; or -1
+  bool areBegins = false;        ///< the indices are those of the tile's first element
+};
+
+} // namespace
+
+/// Goes back from what is stored to the tile in f32.
+static bool findTile(Operation *store, Value stored, StoredTile &found) {
+  found.rounding = store, found.tile = stored;
+  while (isa_and_nonnull<ConvertLayoutOp, HoldOp>(found.tile.getDefiningOp())) {
+    found.rounding = found.tile.getDefiningOp();
+    found.tile = found.rounding->getOperand(0);
+  }
+  if (auto rounded = found.tile.getDefiningOp<arith::TruncFOp>()) {
+    found.rounding = rounded;
+    found.tile = rounded.getIn();
+  }
+  auto type = dyn_cast<RankedTensorType>(found.tile.getType());
+  return type && type.getElementType().isF32() && getLayout(type);
+}
+
+static std::optional<StoredTile> readStore(StoreOp store) {
+  StoredTile found;
+  if (!findTile(store, store.getValue(), found))
+    return std::nullopt;
+  for (auto [index, dims] : llvm::zip_equal(store.getIndices(), store.getIndexDims())) {
+    ArrayRef<int64_t> along = cast<DenseI64ArrayAttr>(dims).asArrayRef();
+    if (along.size() > 1)
+      return std::nullopt;
+    found.indices.push_back(index);
+    found.axes.push_back(along.empty() ? -1 : along.front());
+  }
+  return found;
+}
+
+/// What fills the buffer that a TMA store reads: the store to it before, in its block.
+static LocalStoreOp filledBy(BulkStoreOp bulk) {
+  for (Operation *op = bulk->getPrevNode(); op; op = op->getPrevNode())
+    if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getTarget() == bulk.getSource())
+      return store;
+  return {};
+}
+
+/// A store by TMA, of what one store to shared memory puts there.
+static std::optional<StoredTile> readBulkStore(BulkStoreOp bulk, TensorMapOp map, size_t rank) {
+  LocalStoreOp local = filledBy(bulk);
+  StoredTile found;
+  found.areBegins = true;
+  if (!local || !map.getPlaces().empty() || map.getBefore() != 0 ||
+      bulk.getCoordinates().size() != rank || !findTile(local, local.getValue(), found))
+    return std::nullopt;
+  // Rows of the tile that are the next one's are not stored.
+  auto type = cast<RankedTensorType>(found.tile.getType());
+  ArrayRef<int64_t> shape = bulk.getSource().getType().getShape();
+  if (type.getRank() != 2 || shape.size() != 2 || type.getDimSize(1) != shape[1] ||
+      type.getDimSize(0) < shape[0] || shape[1] != map.getBox().back())
+    return std::nullopt;
+  const std::optional<uint64_t> ofWarpgroups = bulk.getWarpgroupAxis();
+  bool hasRows = shape[0] == 1;
+  for (auto [axis, at] : llvm::enumerate(bulk.getCoordinates())) {
+    found.indices.push_back(at);
+    const int64_t side = map.getBox()[axis];
+    if (axis + 1 == rank) {
+      found.axes.push_back(1);
+    } else if (side > 1) {
+      if (hasRows || (ofWarpgroups == axis ? shape[0] % side != 0 : shape[0] != side))
+        return std::nullopt;
+      hasRows = true;
+      found.axes.push_back(0);
+    } else {
+      found.axes.push_back(-1);
+    }
+  }
+  return hasRows ? std::optional(found) : std::nullopt;
+}
+
+/// The element of `tile`, of one axis, at `place`: as scalars, where `builder` stands in `point`.
+/// Null if it cannot be had.
+static Value elementAt(OpBuilder &builder, Operation *point, Value tile, Value place) {
+  auto type = dyn_cast<RankedTensorType>(tile.getType());
+  IRMapping own;
+  if (!type)
+    return computeAt(&builder, point, tile, own);
+  Operation *op = tile.getDefiningOp();
+  if (isa_and_nonnull<IotaOp>(op) && type.getElementType().isIndex())
+    return place;
+  if (auto spread = dyn_cast_or_null<BroadcastOp>(op))
+    return isa<RankedTensorType>(spread.getSource().getType())
+               ? Value()
+               : computeAt(&builder, point, spread.getSource(), own);
+  if (auto convert = dyn_cast_or_null<ConvertLayoutOp>(op))
+    return elementAt(builder, point, convert.getSource(), place);
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op)) {
+    auto numbers = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!numbers || !numbers.isSplat())
+      return {};
+    return arith::ConstantOp::create(builder, tile.getLoc(),
+                                     cast<TypedAttr>(numbers.getSplatValue<Attribute>()));
+  }
+  if (!op || op->getNumRegions() > 0 || op->getNumResults() != 1 ||
+      !op->hasTrait<OpTrait::Elementwise>())
+    return {};
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    Value one = elementAt(builder, point, operand, place);
+    if (!one)
+      return {};
+    operands.push_back(one);
+  }
+  return builder
+      .create(op->getLoc(), op->getName().getIdentifier(), operands, {type.getElementType()},
+              op->getAttrs())
+      ->getResult(0);
+}
+
+/// Puts a tkgpu.repair in front of what takes the tile. False if the place of its elements is not
+/// known.
+static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
+  Location loc = stored.tile.getLoc();
+  OpBuilder builder(stored.rounding);
+  auto type = cast<RankedTensorType>(stored.tile.getType());
+  auto op = RepairOp::create(builder, loc, type, stored.tile);
+  Block *body = builder.createBlock(&op.getBody());
+  for (int64_t axis = 0; axis < type.getRank(); ++axis)
+    body->addArgument(builder.getIndexType(), loc);
+  builder.setInsertionPointToStart(body);
+  IRMapping mapping;
+  for (auto [argument, number] :
+       llvm::zip_equal(element.getBody().getArguments(), element.getArguments())) {
+    Value at;
+    if (number >= 0) {
+      at = function.getBlock()->getArgument(number);
+    } else {
+      const unsigned axis = -1 - number;
+      const bool isAlong = stored.axes[axis] >= 0;
+      Value place = isAlong ? body->getArgument(stored.axes[axis]) : Value();
+      at = elementAt(builder, op, stored.indices[axis], place);
+      if (at && isAlong && stored.areBegins)
+        at = arith::AddIOp::create(builder, loc, at, place);
+    }
+    if (!at || at.getType() != argument.getType()) {
+      op.erase();
+      return false;
+    }
+    mapping.map(argument, at);
+  }
+  Value value = addElement(builder, element, mapping);
+  ElementEndOp::create(builder, loc, value);
+  stored.rounding->replaceUsesOfWith(stored.tile, op.getResult());
+  return true;
+}
+
+/// The tiles that `function` stores to result `number` of its launch; nothing if some are not
+/// found.
+static std::optional<SmallVector<StoredTile>> findTiles(FuncOp function, LaunchOp launch,
+                                                        unsigned number) {
+  const size_t rank = cast<RankedTensorType>(launch.getResult(number).getType()).getRank();
+  Value buffer = function.getBlock()->getArgument(launch.getArgs().size() + number);
+  SmallVector<StoredTile> found;
+  bool areFound = true;
+  function.walk([&](Operation *op) {
+    std::optional<StoredTile> tile;
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      if (store.getBuffer() != buffer)
+        return;
+      tile = readStore(store);
+    } else if (auto bulk = dyn_cast<BulkStoreOp>(op)) {
+      auto argument = dyn_cast<BlockArgument>(bulk.getMap());
+      auto map = argument && argument.getOwner() == function.getBlock()
+                     ? launch.getArgs()[argument.getArgNumber()].getDefiningOp<TensorMapOp>()
+                     : TensorMapOp();
+      if (map && map.getResultNumber() != std::optional<uint64_t>(number))
+        return;
+      if (map)
+        tile = readBulkStore(bulk, map, rank);
+    } else {
+      return;
+    }
+    areFound &= tile.has_value();
+    if (tile)
+      found.push_back(*tile);
+  });
+  return areFound && !found.empty() ? std::optional(found) : std::nullopt;
+}
+
+namespace {
+
+struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
+  void runOnOperation() override {
+    for (auto element : llvm::make_early_inc_range(getOperation().getOps<ElementOp>())) {
+      recompute(element);
+      element.erase();
+    }
+  }
+
+  void recompute(ElementOp element) {
+    auto function = SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+        getOperation(), StringAttr::get(&getContext(), element.getFunction()));
+    auto arguments = function ? LaunchArguments::of(function) : std::nullopt;
+    if (!arguments)
+      return;
+    LaunchOp launch = arguments->getLaunch();
+    std::optional<SmallVector<StoredTile>> tiles =
+        findTiles(function, launch, element.getResultNumber());
+    bool areRepaired = tiles.has_value();
+    if (tiles)
+      for (StoredTile &tile : *tiles) {
+        const bool isRepaired = repair(function, element, tile);
+        numTiles += isRepaired;
+        areRepaired &= isRepaired;
+      }
+    note(launch, "tk-recompute-elements", areRepaired ? Verdict::Derived : Verdict::Declined,
+         areRepaired ? "a result that is not finite is computed again, term by term"
+         : tiles     ? "the place of a stored element is not known"
+                     : "what is stored is no tile of f32 that is rounded");
+  }
+};
+
+} // namespace

@@ -1,0 +1,183 @@
+//===- ResultElements.cpp - elements without tiles ------------------------===//
+#include "passes/tiling/ResultElements.h"
+
+#include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/TileReductions.h"
+#include "passes/plan/MergeIndices.h"
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tk;
+
+SmallVector<Value> ResultElement::getTaken() const {
+  SmallVector<Value> values;
+  for (auto [n, argument] : llvm::enumerate(arguments))
+    if (!llvm::is_contained(indices, std::optional<unsigned>(n)))
+      values.push_back(argument);
+  return values;
+}
+
+/// What `value` is computed from in the compute op, bodies of reductions included.
+static llvm::SetVector<Operation *> sliceOf(Value value) {
+  llvm::SetVector<Operation *> slice;
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !slice.insert(op))
+      continue;
+    llvm::append_range(work, op->getOperands());
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      llvm::append_range(work, reduce.getYield().getValues());
+  }
+  return slice;
+}
+
+/// Is a sum of `reduce` over products of which rows of a tile have some terms, and other rows of it
+/// have not?
+static bool differsInTile(ComputeOp compute, gpu::ScheduleAttr schedule,
+                          const PresentTerms &present, ReduceOp reduce) {
+  SmallVector<Value> rows;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (schedule.getTile()[p] > 1)
+      rows.push_back(compute.getIndex(p));
+  Dependence onRows(rows);
+  SmallVector<Value> ends = llvm::to_vector(reduce.getLower());
+  llvm::append_range(ends, reduce.getUpper());
+  const bool endsDiffer = llvm::any_of(ends, [&](Value end) { return onRows.on(end); });
+  auto conditions = present.find(reduce);
+  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
+    Value exists = conditions == present.end() ? Value() : conditions->second[k];
+    if (reduce.getKind(k) == ReduceKind::Sum &&
+        reduce.getYield().getValues()[k].getDefiningOp<arith::MulFOp>() &&
+        (endsDiffer || (exists && onRows.on(exists))))
+      return true;
+  }
+  return false;
+}
+
+/// Is `value` a quotient of two sums of `reduce`? Such a result is the same whatever reference the
+/// weights are under, which another result might name.
+static bool isQuotientOf(Value value, ReduceOp reduce) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<DivOrZeroOp, arith::DivFOp>(op))
+      return op->getOperand(0).getDefiningOp() == reduce &&
+             op->getOperand(1).getDefiningOp() == reduce;
+    if (auto choice = dyn_cast<arith::SelectOp>(op))
+      value = choice.getTrueValue();
+    else if (isa<arith::TruncFOp, arith::ExtFOp, arith::MulFOp>(op))
+      value = op->getOperand(0);
+    else
+      return false;
+  }
+  return false;
+}
+
+/// Is result `r` a number whose terms rows of a tile have, and others of it have not?
+static bool needsElement(ComputeOp compute, gpu::ScheduleAttr schedule, const PresentTerms &present,
+                         unsigned r) {
+  Value value = compute.getYield().getValues()[r];
+  if (!isa<FloatType>(value.getType()) || value.getType().isF64() || getTileReduction(compute, r))
+    return false;
+  bool isNeeded = false;
+  for (Operation *op : sliceOf(value)) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || !differsInTile(compute, schedule, present, reduce))
+      continue;
+    bool hasMaximum = false;
+    for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
+      hasMaximum |= reduce.getKind(k) == ReduceKind::Max;
+    if (hasMaximum && !isQuotientOf(value, reduce))
+      return false;
+    isNeeded = true;
+  }
+  return isNeeded;
+}
+
+/// Tiles of one element, and reductions of one term at a time.
+static gpu::ScheduleAttr ofOneElement(gpu::ScheduleAttr schedule) {
+  SmallVector<int64_t> tile(schedule.getTile().size(), 1), terms(schedule.getReduce().size(), 1);
+  return gpu::ScheduleAttr::get(schedule.getContext(), tile, terms, schedule.getLoop(), 1, 1, 1, 1,
+                                1, 0, 1, {}, 1);
+}
+
+FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, KernelOp kernel,
+                                                           ComputeOp compute,
+                                                           gpu::ScheduleAttr schedule,
+                                                           const PresentTerms &present) {
+  SmallVector<ResultElement, 0> elements;
+  const gpu::KernelPlan plan = gpu::getPlan(compute);
+  bool areOwn = !plan.inPlace && !plan.carriesTiles && !plan.workUnits && schedule.getLoop() < 0;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    areOwn &=
+        getMergedIndices(compute.getIndex(p)).empty() && !isMergedIntoOther(compute.getIndex(p));
+  for (unsigned r = 0; r < compute.getNumResults(); ++r)
+    areOwn &= !getTileReduction(compute, r);
+  if (!areOwn)
+    return elements;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
+    if (!needsElement(compute, schedule, present, r))
+      continue;
+    BlockProgram program(kernel, compute, ofOneElement(schedule), present);
+    program.computeElementOf(r);
+    const std::string name = "element" + std::to_string(r);
+    FailureOr<gpu::FuncOp> function = program.build(builder, name);
+    if (failed(function))
+      return failure();
+    ResultElement &element = elements.emplace_back();
+    element.result = r, element.function = *function;
+    element.arguments.assign(program.getArguments().begin(), program.getArguments().end());
+    element.indices.assign(program.getElementIndices().begin(), program.getElementIndices().end());
+  }
+  return elements;
+}
+
+/// The value of the element in f32, before it is rounded.
+static Value valueOf(gpu::FuncOp function, unsigned buffer) {
+  Value stored;
+  function.walk([&](gpu::StoreOp store) {
+    if (store.getBuffer() == function.getBlock()->getArgument(buffer))
+      stored = store.getValue();
+  });
+  if (auto rounded = stored.getDefiningOp<arith::TruncFOp>())
+    return rounded.getIn();
+  return stored;
+}
+
+void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Value> arguments) {
+  gpu::FuncOp own = element.function;
+  Block *block = own.getBlock();
+  const unsigned count = element.arguments.size();
+  Value value = valueOf(own, count + element.result);
+  SmallVector<int64_t> numbers;
+  for (auto [n, argument] : llvm::enumerate(element.arguments)) {
+    auto axis = llvm::find(element.indices, std::optional<unsigned>(n));
+    numbers.push_back(axis != element.indices.end()
+                          ? -1 - (axis - element.indices.begin())
+                          : llvm::find(arguments, argument) - arguments.begin());
+  }
+  if (value && value.getType().isF32() && value.getParentBlock() == block) {
+    OpBuilder builder(function);
+    builder.setInsertionPointAfter(function);
+    auto op = gpu::ElementOp::create(builder, own.getLoc(), function.getSymNameAttr(),
+                                     builder.getI64IntegerAttr(element.result),
+                                     builder.getDenseI64ArrayAttr(numbers));
+    SmallVector<gpu::StoreOp> stores;
+    own.walk([&](gpu::StoreOp store) { stores.push_back(store); });
+    for (gpu::StoreOp store : stores)
+      store.erase();
+    Operation *end = block->getTerminator();
+    builder.setInsertionPoint(end);
+    gpu::ElementEndOp::create(builder, own.getLoc(), value);
+    end->erase();
+    block->eraseArguments(count, block->getNumArguments() - count);
+    op.getBody().takeBody(own.getBody());
+    IRRewriter rewriter(builder.getContext());
+    (void)runRegionDCE(rewriter, op.getBody());
+  }
+  own.erase();
+}
