@@ -23,6 +23,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Notes.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/layout/TileComponents.h"
+#include "passes/machine/limits/MaskedDots.h"
 #include "passes/pipeline/ElementScan.h"
 #include "passes/pipeline/GuardPasses.h"
 #include "passes/pipeline/MaskedProduct.h"
@@ -237,6 +239,16 @@ static std::optional<SmallVector<StoredTile>> findTiles(FuncOp function, LaunchO
   return areFound && !found.empty() ? std::optional(found) : std::nullopt;
 }
 
+/// Would the code for single elements spill what threads hold beside it? Threads that feed mma.sync
+/// from registers have fewer than those whose operands stay in shared memory.
+static bool needsRegisters(FuncOp function, ArrayRef<StoredTile> tiles) {
+  const bool areWarpgroups =
+      function.walk([](WarpgroupDotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return !areWarpgroups && llvm::any_of(tiles, [](const StoredTile &stored) {
+    return registersOfTile(stored.tile.getType()) > limits::masked_dots::kMostSums;
+  });
+}
+
 namespace {
 
 struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
@@ -256,6 +268,11 @@ struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
     LaunchOp launch = arguments->getLaunch();
     std::optional<SmallVector<StoredTile>> tiles =
         findTiles(function, launch, element.getResultNumber());
+    if (tiles && needsRegisters(function, *tiles)) {
+      note(launch, "tk-recompute-elements", Verdict::Declined,
+           "registers would not suffice beside its sums");
+      return;
+    }
     bool areRepaired = tiles.has_value();
     if (tiles)
       for (StoredTile &tile : *tiles) {
