@@ -338,7 +338,7 @@ template <int n> TK_DEVICE float pick(const float (&x)[n], int at) {
   for_each<n>([&](int i) { found = i == at ? x[i] : found; });
   return found;
 }
-template <int n> TK_DEVICE void put(float (&x)[n], int at, float value) {
+template <int n> TK_DEVICE void put_at(float (&x)[n], int at, float value) {
   for_each<n>([&](int i) { x[i] = i == at ? value : x[i]; });
 }
 

@@ -6,7 +6,7 @@
 //   if (!tk::all_finite(o)) TK_KEEP_LOOP for (int n = 0; n < 64; ++n) {
 //     if (tk::is_finite(tk::pick(o, n))) continue;
 //     ... the body, for the place of register n
-//     tk::put(o, n, x);
+//     tk::put_at(o, n, x);
 //   }
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,7 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   }
   if (mlir::failed(emitBlock(body)))
     return failure();
-  line("tk::put(" + name + ", " + n + ", " +
+  line("tk::put_at(" + name + ", " + n + ", " +
        scalar(cast<gpu::ElementEndOp>(body.getTerminator()).getValue()) + ");");
   --indent;
   line("}");
