@@ -161,11 +161,14 @@ bool Planner::isForWarpgroups(Contraction &product) {
 /// have the same rows and columns.
 bool Planner::isWideForFewRows(Contraction &product) {
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
-  bool isSingle = shape.contractions.size() == 1;
+  const int64_t numProducts = shape.contractions.size();
+  bool isSingle = numProducts == 1;
   bool areAlike = llvm::all_of(shape.contractions, [&](Contraction &other) {
     return other.m == product.m && other.n == product.n && !other.isInner && !other.isOuter;
   });
-  return rows && *rows <= 64 && (!columns || *columns >= 1024) && (isSingle || areAlike);
+  if (!rows || (columns && *columns < 1024) || !(isSingle || areAlike))
+    return false;
+  return *rows * (goThroughRegisters(shape.compute, product.n) ? 1 : numProducts) <= mostFewRows;
 }
 
 /// Is the statement's index dealt out in shares?
