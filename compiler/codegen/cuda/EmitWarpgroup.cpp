@@ -157,26 +157,51 @@ void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot
                                     std::to_string(walk.outerBytes(how.atOnce)) + ")",
                                 isFirst ? "0" : "1"));
   }
-  line(std::string(how.blocks > 1
-                       ? "TK_UNROLL for (int m = 0; m < " + std::to_string(how.blocks) + "; ++m) "
-                       : "") +
-       "TK_UNROLL for (int n = 0; n < " + std::to_string(how.columns / how.atOnce) + "; ++n) {");
-  line("  float " + part + "[" + count + "];");
-  line("  tk::warpgroup_fence();");
-  for (const std::string &call : calls)
-    line("  " + call);
-  line("  tk::warpgroup_commit();");
-  line("  tk::warpgroup_wait<0>();");
-  line("  tk::fence_registers(" + part + ");");
+  const std::string loops =
+      std::string(how.blocks > 1
+                      ? "TK_UNROLL for (int m = 0; m < " + std::to_string(how.blocks) + "; ++m) "
+                      : "") +
+      "TK_UNROLL for (int n = 0; n < " + std::to_string(how.columns / how.atOnce) + "; ++n) {";
   std::string term = part + "[r]";
-  if (std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(last);
-      scaled && scaled->isInParts())
-    term +=
-        " * " + element(scaled->factor, accumulatorRegister(how.atOnce, how.columns, how.blocks));
-  line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
-       (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
-       " + r] += " + term + ";");
+  auto issue = [this, calls](const std::string &indented) {
+    line(indented + "tk::warpgroup_fence();");
+    for (const std::string &call : calls)
+      line(indented + call);
+    line(indented + "tk::warpgroup_commit();");
+  };
+  auto add = [this, part, count, how](const std::string &term) {
+    line("  tk::warpgroup_wait<0>();");
+    line("  tk::fence_registers(" + part + ");");
+    line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
+         (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
+         " + r] += " + term + ";");
+  };
+  std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(last);
+  if (!scaled || !scaled->isInParts()) {
+    line(loops);
+    line("  float " + part + "[" + count + "];");
+    issue("  ");
+    add(term);
+    line("}");
+    return;
+  }
+  // Operations before the wait run under the first part.
+  line("float " + part + "[" + count + "];");
+  line("{");
+  line(how.blocks > 1 ? "  constexpr int m = 0, n = 0;" : "  constexpr int n = 0;");
+  issue("  ");
   line("}");
+  term += " * " + element(scaled->factor, accumulatorRegister(how.atOnce, how.columns, how.blocks));
+  otherParts[last] = [this, loops, issue, add, term, how] {
+    line(loops);
+    if (how.blocks > 1 || how.columns > how.atOnce) {
+      line(how.blocks > 1 ? "  if (m + n != 0) {" : "  if (n != 0) {");
+      issue("    ");
+      line("  }");
+    }
+    add(term);
+    line("}");
+  };
 }
 
 /// The left factor of `dot`, in registers, at span `k` of block `m` of rows: four words a span and
@@ -318,6 +343,13 @@ static bool isComplete(Value source, gpu::WarpgroupWaitOp wait) {
 }
 
 LogicalResult KernelEmitter::emitWarpgroupWait(gpu::WarpgroupWaitOp wait) {
+  if (auto rest = otherParts.find(wait.getSources().front().getDefiningOp());
+      rest != otherParts.end()) {
+    rest->second();
+    names[wait->getResult(0)] = names[wait.getSources().front()];
+    otherParts.erase(rest);
+    return success();
+  }
   line("tk::warpgroup_wait<" + llvm::Twine(wait.getPending()) + ">();");
   for (auto [source, result] : llvm::zip(wait.getSources(), wait.getResults())) {
     auto named = names.find(source);
