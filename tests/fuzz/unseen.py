@@ -2,8 +2,10 @@
 
     unseen.py TKC --targets cpu,emu --count N [--seed S]
 
-A program is one of several forms (lengths, pages, packed sequences, keys left out one by one, documents, windows, two bounds)
-with random sizes, types, bounds and results. Prints the seed of what differs; `--seed S --count 1` runs it again.
+A program is one of several forms (lengths, pages, packed sequences, keys left out one by one, documents, windows, two bounds,
+chunks of prefill) with random sizes, types, bounds and results. Then one value that some queries see is NaN: results of other
+queries must stay as they are, but for the order of their sums. Prints the seed of what differs; `--seed S --count 1` runs it
+again.
 """
 import argparse
 import pathlib
@@ -12,7 +14,7 @@ import sys
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "exact"))
-from exact import FAILURES, Runner, same  # noqa: E402
+from exact import FAILURES, Runner, holds, same  # noqa: E402
 from choices import Random  # noqa: E402
 
 FILLINGS = (numpy.nan, numpy.inf, -numpy.inf, 65504.0)
@@ -30,8 +32,10 @@ class Case:
         self.heads *= self.groups
         self.rows, self.keys, self.width, self.columns = r.of(SIZES), r.of(SIZES), r.of(WIDTHS), r.of(WIDTHS)
         self.inputs, self.absent, self.args, self.results = {}, {}, {}, ["o"]
-        self.program = r.of((self.lengths, self.lengths, self.pages, self.packed, self.kept, self.documents,
-                             self.window, self.bounds))()
+        self.sees = None  # which keys a query of a sequence sees; None: not checked
+        form = r.of((self.lengths, self.lengths, self.pages, self.packed, self.kept, self.documents,
+                     self.window, self.bounds, self.chunks))
+        self.program = form()
 
     def text(self, parameters, score, condition, key, value, over="j", where=""):
         """The text of a kernel. `key` and `value` are accesses."""
@@ -94,6 +98,17 @@ class Case:
         seen = numpy.broadcast_to(numpy.arange(self.keys) < min(n, self.rows), (self.batch, self.keys))
         return self.dense("n: i32", "j <= i and j < n", seen)
 
+    def chunks(self):
+        """Queries that are the last ones of their sequences, as many as a tile has at least."""
+        self.rows = self.random.of((64, 65, 100, 130))
+        self.keys = self.rows + self.random.of((0, 3, 64))
+        length = self.random.integers(self.rows, self.keys + 1, self.batch)
+        self.inputs["len"] = length
+        places, rows = numpy.arange(self.keys), numpy.arange(self.rows)
+        ends = length[:, None, None]
+        self.sees = (places < ends) & (places <= rows[:, None] + (ends - self.rows))
+        return self.dense("len: i32[B]", "j < len[b] and j <= i + (len[b] - S)", places[None] < length[:, None])
+
     def packed(self):
         most = self.random.of((8, 40, 64, 130))
         length = self.random.integers(0, most + 1, self.batch)
@@ -145,6 +160,21 @@ class Case:
         return run(self.program, inputs, self.results, args=self.args)
 
 
+    def check_partly(self, run, wanted):
+        """NaN in one value reaches the queries that see it, and no others."""
+        value = self.inputs["v"]
+        b, g, j, e = (int(self.random.integers(0, size, 1)[0]) for size in value.shape)
+        value[b, g, j, e] = numpy.nan
+        found = self.run(run, 0)["o"]
+        isReached = numpy.zeros(found.shape, bool)
+        shared = self.heads // self.groups
+        isReached[b, g * shared:(g + 1) * shared, :, e] = self.sees[b, :, j]
+        others, before = found[~isReached], wanted["o"][~isReached]
+        holds(numpy.allclose(others, before, rtol=2e-2, atol=2e-3 * max(numpy.abs(before).max(initial=0), 1e-3)),
+              "queries that do not see NaN")
+        same(numpy.isnan(found[isReached]).all(), True, "queries that see NaN")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tkc")
@@ -161,6 +191,8 @@ def main():
                 wanted, found = case.run(run, 0), case.run(run, case.random.of(FILLINGS))
                 for result in case.results:
                     same(found[result], wanted[result], result)
+                if case.sees is not None and not FAILURES:
+                    case.check_partly(run, wanted)
             except RuntimeError as error:
                 FAILURES.append(str(error))
             if FAILURES:
