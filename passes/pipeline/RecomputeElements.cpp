@@ -239,41 +239,51 @@ static std::optional<SmallVector<StoredTile>> findTiles(FuncOp function, LaunchO
   return areFound && !found.empty() ? std::optional(found) : std::nullopt;
 }
 
-/// Would the code for single elements spill what threads hold beside it? Threads that feed mma.sync
-/// from registers have fewer than those whose operands stay in shared memory.
-static bool needsRegisters(FuncOp function, ArrayRef<StoredTile> tiles) {
-  const bool areWarpgroups =
-      function.walk([](WarpgroupDotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return !areWarpgroups && llvm::any_of(tiles, [](const StoredTile &stored) {
-    return registersOfTile(stored.tile.getType()) > limits::masked_dots::kMostSums;
-  });
+static bool hasWarpgroupProducts(FuncOp function) {
+  return function.walk([](WarpgroupDotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 namespace {
 
 struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
   void runOnOperation() override {
+    for (auto element : getOperation().getOps<ElementOp>())
+      if (auto [function, tiles] = find(element); tiles)
+        for (const StoredTile &stored : *tiles)
+          sums[function] += registersOfTile(stored.tile.getType());
     for (auto element : llvm::make_early_inc_range(getOperation().getOps<ElementOp>())) {
       recompute(element);
       element.erase();
     }
   }
 
-  void recompute(ElementOp element) {
+  std::pair<FuncOp, std::optional<SmallVector<StoredTile>>> find(ElementOp element) {
     auto function = SymbolTable::lookupNearestSymbolFrom<FuncOp>(
         getOperation(), StringAttr::get(&getContext(), element.getFunction()));
     auto arguments = function ? LaunchArguments::of(function) : std::nullopt;
     if (!arguments)
+      return {};
+    return {function, findTiles(function, arguments->getLaunch(), element.getResultNumber())};
+  }
+
+  /// Would the code for single elements spill what threads hold beside it? Threads that feed
+  /// mma.sync from registers have fewer than those whose operands stay in shared memory.
+  bool needsRegisters(FuncOp function) {
+    return !hasWarpgroupProducts(function) &&
+           sums[function] > limits::masked_dots::kMostSumsOfElements;
+  }
+
+  void recompute(ElementOp element) {
+    auto [function, tiles] = find(element);
+    if (!function)
       return;
-    LaunchOp launch = arguments->getLaunch();
-    std::optional<SmallVector<StoredTile>> tiles =
-        findTiles(function, launch, element.getResultNumber());
-    if (tiles && needsRegisters(function, *tiles)) {
+    LaunchOp launch = LaunchArguments::of(function)->getLaunch();
+    bool areRepaired = tiles.has_value();
+    if (needsRegisters(function)) {
       note(launch, "tk-recompute-elements", Verdict::Declined,
            "registers would not suffice beside its sums");
       return;
     }
-    bool areRepaired = tiles.has_value();
     if (tiles)
       for (StoredTile &tile : *tiles) {
         const bool isRepaired = repair(function, element, tile);
@@ -285,6 +295,8 @@ struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
          : tiles     ? "the place of a stored element is not known"
                      : "what is stored is no tile of f32 that is rounded");
   }
+
+  llvm::DenseMap<Operation *, int64_t> sums; ///< of a thread, by function
 };
 
 } // namespace

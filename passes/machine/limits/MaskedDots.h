@@ -13,12 +13,15 @@ inline constexpr double kMinusInfinity = 0x1p-9;
 
 /// Sums of a thread beside which values are counted, or a mask that reads tensors is computed. With
 /// 64, documents in 128 columns spill 170 bytes, and causal attention by mma.sync in 64 columns
-/// 112. Code for single elements spills 84 bytes there beside 64 sums by mma.sync, and 33 kB in the
-/// gradient.
+/// 112.
 inline constexpr int64_t kMostSums = 32;
 /// Sums of a thread beside which warpgroups keep flags and counters of a second run. With 128,
 /// attention in 256 columns spills 64 bytes; with 64, scores with ALiBi in a window 28.
 inline constexpr int64_t kMostSumsBesideFlags = 64;
+/// Sums of a thread by mma.sync, of all results, beside which single elements are computed again.
+/// With 130, causal attention of 128 columns spills 88 bytes for 4; with 256, its gradient 33 kB
+/// more.
+inline constexpr int64_t kMostSumsOfElements = 160;
 
 } // namespace tk::limits::masked_dots
 
