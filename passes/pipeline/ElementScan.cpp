@@ -4,7 +4,7 @@
 // weight is a small number in place of its exponential. What only served the scores is left out.
 //
 //   for %j { %s = sum of %d; %w = exp(%s - %m); %o += %w * %v }
-//     →  %x = for %j { %o += 2^-40 * %v }
+//     →  %x = for %j { %o += 2^-14 * %v }
 //        %y = if %x is finite { for %j { ... } } else { %x }
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// In place of a weight: a sum of as many values as there are is finite if they are.
-static constexpr double kWeight = 0x1p-40;
+/// In place of a weight: the least normal number of f16, to which weights may be rounded.
+static constexpr double kWeight = 0x1p-14;
 
 /// Copies the body of `element`; returns the copy of its value.
 static Value cloneBody(OpBuilder &builder, ElementOp element, IRMapping mapping) {
