@@ -191,7 +191,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
 Status CompiledSource::addKernels() {
   PassDiagnostics collect(context.get());
   kernelNames.clear(), kernelSignatures.clear(), schedules.clear();
-  reducedDims.clear(), windowDims.clear(), products.clear();
+  reducedDims.clear(), windowDims.clear(), products.clear(), tiledDims.clear();
   for (KernelOp kernel : module->getOps<KernelOp>()) {
     addScalarCases(kernel);
     std::optional<Signature> signature = signatureOf(kernel);
@@ -203,6 +203,7 @@ Status CompiledSource::addKernels() {
     reducedDims.push_back(findReducedDims(kernel));
     windowDims.push_back(findWindowDims(kernel));
     sizeRoles.push_back(findSizeRoles(kernel));
+    tiledDims.push_back(findTiledDims(kernel));
     products.push_back(productsOf(kernel));
     deterministic.push_back(kernel.getDeterministic());
     sizeUses.push_back(kernel->hasAttr(batchInvariantAttrName) ? findSizeUses(kernel)

@@ -169,6 +169,8 @@ private:
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;
   /// Are tiles of products counted, so that bounds should be as fine as they are?
   bool countsTiles(size_t kernel, std::string_view target) const;
+  /// The bound of a key for sizes of a dimension with the bound `upper`.
+  int64_t boundOfKey(size_t kernel, size_t dim, std::string_view target, const DimFact &fact) const;
   /// May sizes of a dimension share the keys of classes?
   bool hasClasses(size_t kernel, size_t dim, std::string_view target) const;
   /// The class of the sizes of a dimension of which `fact` is known; nothing for sizes with fine
@@ -234,6 +236,7 @@ private:
   std::vector<std::vector<bool>> reducedDims;   ///< by kernel and dimension
   std::vector<std::vector<bool>> windowDims;    ///< likewise
   std::vector<std::vector<SizeRole>> sizeRoles; ///< likewise
+  std::vector<std::vector<bool>> tiledDims;     ///< likewise: see findTiledDims
   std::vector<Products> products;               ///< by kernel
   std::vector<bool> deterministic;              ///< likewise
   /// By batch-invariant kernel and dimension; empty for other kernels.

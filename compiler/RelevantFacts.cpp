@@ -68,6 +68,9 @@ constexpr int64_t longestKeptBound = 32768;
 constexpr int64_t longestKeptRow = 1 << 20;
 /// Of more rows or columns each processor gets many tiles, and of more terms all parts are long.
 constexpr int64_t longestCounted = 4096;
+/// Of rows or columns of products in 16 bits or less, whose tiles are large, up to which eighths of
+/// a power of two are told apart.
+constexpr int64_t longestTiled = 8192;
 /// No tile of an index that is not reduced gains from more.
 constexpr uint32_t largestKeptDivisor = 128;
 
@@ -184,9 +187,20 @@ bool CompiledSource::hasFineBound(size_t kernel, size_t dim, std::string_view ta
   return isGpuText(target) && reducedDims[kernel][dim] && products[kernel] == Products::none;
 }
 
-// Products in f32 and f64 have small tiles, of which each processor gets a few, and parts.
+// Products in f32 and f64 have small tiles, of which each processor gets a few, and parts. Of other
+// products the rows and columns alone are counted: see findTiledDims().
 bool CompiledSource::countsTiles(size_t kernel, std::string_view target) const {
   return isGpuText(target) && !servesShorter && products[kernel] == Products::wide;
+}
+
+int64_t CompiledSource::boundOfKey(size_t kernel, size_t dim, std::string_view target,
+                                   const DimFact &fact) const {
+  const bool isTiled = isGpuText(target) && !servesShorter && tiledDims[kernel][dim];
+  if (fact.upper <= longestCounted && (countsTiles(kernel, target) || isTiled))
+    return fact.upper;
+  if (hasFineBound(kernel, dim, target) || (isTiled && fact.upper <= longestTiled))
+    return roundUpToEighth(fact.upper);
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
 }
 
 bool CompiledSource::hasClasses(size_t kernel, size_t dim, std::string_view target) const {
@@ -246,11 +260,10 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     fact.serves_shorter = isClass && hasFineBound(kernel, d, target);
     if (!gpu || servesShorter || !windowDims[kernel][d])
       fact.exact.reset();
-    bool isCounted = fact.upper <= longestCounted && countsTiles(kernel, target) && !isClass;
-    if (fact.upper > 0 && !isCounted)
-      fact.upper = hasFineBound(kernel, d, target) && !isClass
-                       ? roundUpToEighth(fact.upper)
-                       : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
+    if (fact.upper > 0 && !isClass)
+      fact.upper = boundOfKey(kernel, d, target, fact);
+    else if (fact.upper > 0)
+      fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       const bool isOpen = !sizeUses[kernel].empty() && sizeUses[kernel][d] != SizeUse::Whole;
       fact = {1, isOpen ? -1 : cpuBound(fact.upper), {}, false, fact.own_key};

@@ -90,7 +90,7 @@ bool isLastAxis(KernelOp kernel, Value dim) {
 
 /// How products, of matrices or of a matrix and a vector, use dimensions.
 struct ProductDims {
-  llvm::SmallDenseSet<Value> rows, shapes;
+  llvm::SmallDenseSet<Value> rows, shapes, tiled;
   bool hasProducts = false;
 
   explicit ProductDims(KernelOp kernel) {
@@ -129,6 +129,8 @@ private:
     }
     if (haveCommon)
       return;
+    tiled.insert(first.begin(), first.end());
+    tiled.insert(second.begin(), second.end());
     if (enclosed)
       std::swap(first, second);
     rows.insert(first.begin(), first.end());
@@ -162,6 +164,18 @@ std::vector<SizeRole> findSizeRoles(KernelOp kernel) {
     }
   }
   return roles;
+}
+
+std::vector<bool> findTiledDims(KernelOp kernel) {
+  std::vector<bool> tiled(kernel.getNumDims());
+  if (readsWindows(kernel))
+    return tiled;
+  const ProductDims products(kernel);
+  for (unsigned d = 0; d < kernel.getNumDims(); ++d) {
+    Value dim = kernel.getBody().getArgument(d);
+    tiled[d] = products.tiled.contains(dim) && !isReduced(dim);
+  }
+  return tiled;
 }
 
 std::optional<SizeInterval> classOf(SizeRole role, const DimFact &fact, const Machine &machine) {

@@ -29,6 +29,10 @@ enum class SizeRole : uint8_t {
 /// of which nothing is computed but sums, has another role than Shape.
 std::vector<SizeRole> findSizeRoles(KernelOp kernel);
 
+/// Which dimensions count the rows or the columns of matrix products, are not part of their batch,
+/// and are summed over nowhere: how many tiles there are follows from these alone.
+std::vector<bool> findTiledDims(KernelOp kernel);
+
 /// The sizes in (above, upper] that are multiples of `divisor`.
 struct SizeInterval {
   int64_t above = 0, upper = 0;

@@ -180,9 +180,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << step.size();
   unsigned shorter = 0;
   for (auto [apart, size] : llvm::zip_equal(step, tile)) {
-    if (apart < 1 || apart > size || warps * (size - apart) % size != 0)
-      return emitError() << "expected a step that leaves whole warps of a tile of " << size
-                         << " to the next one, got " << apart;
+    // The columns of a wgmma instruction are a multiple of 8.
+    if (apart < 1 || apart > size || (warps * (size - apart) % size != 0 && apart % 8 != 0))
+      return emitError() << "expected a step that leaves whole warps, or groups of 8 columns, of a "
+                         << "tile of " << size << " to the next one, got " << apart;
     shorter += apart < size;
   }
   if (shorter > 1)

@@ -2,7 +2,9 @@
 #include "passes/layout/WarpgroupOperands.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/layout/KeptPlaces.h"
 #include "passes/layout/MemoryAccess.h"
+#include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -10,6 +12,9 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
+
+/// Bytes of a row of the narrowest swizzle.
+static constexpr int64_t leastSpanBytes = 32;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -158,6 +163,28 @@ bool WarpgroupOperands::readProduct(DotOp dot, DotOp source, std::string &why) {
   return true;
 }
 
+/// Leaves out the columns of a right operand from the `count`-th on, if these are rows of its box or
+/// spans of a swizzle.
+static void keepColumns(BulkBox &box, int64_t count) {
+  const Type stored = box.shared.getElementType();
+  const SmallVector<int64_t> order = box.shared.getAxisOrder();
+  const int64_t bytes = count * bytesOfElement(stored), span = std::min(bytes & -bytes, swizzleBytes);
+  const std::optional<unsigned> rows = box.rowsAxis();
+  if (box.places || box.gatheredRows || box.end ||
+      (order.front() == 1 ? span < leastSpanBytes : !rows))
+    return;
+  const SmallVector<int64_t> shape = {box.shared.getShape()[0], count};
+  box.shared = SharedType::get(stored.getContext(), shape, stored, order, /*padding=*/0,
+                               box.shared.getChunk(), box.shared.getPerPhase(),
+                               box.shared.getPhases(),
+                               order.front() == 1 ? 0 : box.shared.getPanel(),
+                               /*interleave=*/1, /*ones=*/0, /*pitch=*/0);
+  if (order.front() == 1)
+    box.cutRows(span);
+  else
+    box.box[*rows] = count;
+}
+
 bool WarpgroupOperands::read(DotOp dot, std::string &why) {
   Value a = getWarpgroupA(dot), b = getWarpgroupB(dot);
   for (Value operand : {a, b})
@@ -177,5 +204,9 @@ bool WarpgroupOperands::read(DotOp dot, std::string &why) {
     why = "the right operand " + why;
     return false;
   }
+  BulkBox &right = boxes.find(b)->second;
+  if (const int64_t kept = countKeptColumns(dot->getParentOfType<FuncOp>(), tileOf(dot.getAcc()));
+      kept < right.shared.getShape()[1] && !isPromoted(dot))
+    keepColumns(right, kept);
   return true;
 }

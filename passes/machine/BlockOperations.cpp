@@ -115,7 +115,11 @@ bool BlockWalk::visitProduct(Operation *op, double times) {
     return tile ? tile.getElementType() : cast<gpu::SharedType>(type).getElementType();
   };
   if (auto dot = dyn_cast<gpu::WarpgroupDotOp>(op)) {
-    const double products = countElements(dot.getType()) * lengthOf(dot.getA().getType());
+    // A right operand of fewer columns leaves the last ones out.
+    auto tile = cast<RankedTensorType>(dot.getType());
+    const double kept =
+        std::min(static_cast<double>(dot.getB().getType().getShape()[1]) / tile.getDimSize(1), 1.0);
+    const double products = countElements(tile) * kept * lengthOf(dot.getA().getType());
     // Products of f32 by warpgroups are rounded to tf32.
     auto type = matrixTypeOf(elementOf(dot.getA().getType()), /*isRounded=*/true);
     work.warpgroupProducts[static_cast<size_t>(type.value_or(MatrixType::Half))] +=

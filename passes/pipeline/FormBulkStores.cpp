@@ -17,7 +17,8 @@
 // 5. Two stores that share computed values are cut together, piece by piece.
 // 6. Reductions along the rows of tiles beside the stored one take in a piece at a time
 //    (PieceReductions).
-// 7. At the end of the kernel, the block waits until all TMA stores have read their buffers.
+// 7. Columns that a mask leaves to the next tile have no pieces.
+// 8. At the end of the kernel, the block waits until all TMA stores have read their buffers.
 //
 //   tkgpu.store %v, %c[%i, %j]  →  tkgpu.bulk_store_wait 0; tkgpu.barrier
 //                                  for each piece p, with %s the buffer p mod 2:
@@ -32,6 +33,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Declines.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/layout/KeptPlaces.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/PieceReductions.h"
 #include "passes/layout/SharedTiles.h"
@@ -72,6 +74,7 @@ public:
     StoreOp store;
     BulkBox box;
     int64_t axis = 0, length = 0; ///< along which pieces lie, and their length
+    int64_t kept = 0;             ///< places along it that are stored
     SmallVector<int64_t> shape;   ///< of a piece
     LayoutAttr part;
     SharedType piece;
@@ -80,6 +83,7 @@ public:
 
 private:
   FailureOr<Result> analyse(StoreOp store);
+  FailureOr<Result> analyseMasked(StoreOp store, std::optional<int64_t> kept);
   bool form(StoreOp store);
   void form(MutableArrayRef<Result> results);
   void loadAhead(ArrayRef<SmallVector<Operation *>> loads, ArrayRef<Operation *> firstSync);
@@ -163,7 +167,24 @@ void BulkStoreForming::loadAhead(ArrayRef<SmallVector<Operation *>> loads,
   }
 }
 
+/// A mask that keeps the first columns of the tile alone is none of the box: other columns have no
+/// pieces.
 FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
+  const std::optional<KeptPlaces> kept = findKeptPlaces(store, 1);
+  if (!kept)
+    return analyseMasked(store, std::nullopt);
+  const SmallVector<Value> masks(store.getMasks());
+  const ArrayAttr maskDims = store.getMaskDims();
+  dropMask(store, kept->mask);
+  FailureOr<Result> result = analyseMasked(store, kept->count);
+  store.getMasksMutable().assign(masks);
+  store.setMaskDimsAttr(maskDims);
+  return result;
+}
+
+/// The same for a store of which the first `kept` columns are stored.
+FailureOr<BulkStoreForming::Result>
+BulkStoreForming::analyseMasked(StoreOp store, std::optional<int64_t> kept) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   std::string why;
   FailureOr<BulkBox> box = analyseBulkBox(store, info, why);
@@ -178,7 +199,12 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   Result result;
   result.store = store;
   result.axis = box->shared.getAxisOrder().front();
+  if (kept && *kept % box->shared.getRowLength() != 0)
+    box->cutRows(swizzleBytes / 2);
   result.length = box->shared.getRowLength();
+  if (kept && (result.axis != 1 || *kept % result.length != 0))
+    return declined("pieces of its rows do not divide the columns that are stored");
+  result.kept = kept.value_or(tile.getDimSize(result.axis));
   LayoutAttr layout = getLayout(tile);
   result.shape.assign(tile.getShape().begin(), tile.getShape().end());
   result.shape[result.axis] = result.length;
@@ -212,7 +238,7 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
 /// Do pieces of both results share buffers and steps?
 static bool areAlike(BulkStoreForming::Result &a, BulkStoreForming::Result &b) {
   return a.store.getValue().getType() == b.store.getValue().getType() && a.piece == b.piece &&
-         a.warpgroupAxis == b.warpgroupAxis && a.axis == b.axis;
+         a.warpgroupAxis == b.warpgroupAxis && a.axis == b.axis && a.kept == b.kept;
 }
 
 /// Is anything that one thread computes element by element needed for both results, besides what
@@ -288,7 +314,7 @@ void BulkStoreForming::form(MutableArrayRef<Result> results) {
   auto tile = cast<RankedTensorType>(last.getValue().getType());
   const bool matrix = bytesOfElement(tile.getElementType()) == 2;
   const int64_t numResults = results.size();
-  const int64_t numPieces = tile.getDimSize(axis) / length * numResults;
+  const int64_t numPieces = alike.kept / length * numResults;
   // Where each piece has a buffer of its own, all of them are written under one fence, as are
   // those of several results.
   const int64_t together = numPieces <= kBuffers ? numPieces : numResults;

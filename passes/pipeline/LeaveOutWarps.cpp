@@ -24,12 +24,12 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/layout/KeptPlaces.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/pipeline/WarpSpecialization.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tk {
@@ -40,30 +40,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-/// The number that all elements of `value` are, if that is known.
-static std::optional<int64_t> constantOf(Value value) {
-  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
-    value = broadcast.getSource();
-  Attribute attr;
-  if (!matchPattern(value, m_Constant(&attr)))
-    return std::nullopt;
-  if (auto splat = dyn_cast<SplatElementsAttr>(attr))
-    attr = splat.getSplatValue<Attribute>();
-  auto number = dyn_cast<IntegerAttr>(attr);
-  return number ? std::optional(number.getInt()) : std::nullopt;
-}
-
-/// Does `mask` let the first `rows` places along a tile's axis through?
-static bool isOfFirstRows(Value mask, int64_t rows) {
-  auto compare = mask.getDefiningOp<arith::CmpIOp>();
-  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt)
-    return false;
-  Value place = compare.getLhs();
-  while (auto convert = place.getDefiningOp<ConvertLayoutOp>())
-    place = convert.getSource();
-  return place.getDefiningOp<IotaOp>() && constantOf(compare.getRhs()) == rows;
-}
 
 /// Do warps compute products together, or hand values to one another?
 static bool doWarpsDepend(FuncOp function) {
@@ -99,7 +75,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
           continue;
         int64_t rows = tile.getDimSize(axes.front());
         int64_t kept = rows - rows * spare / function.getNumWarps();
-        if (!isOfFirstRows(mask, kept) || !areRowsByWarpgroup(getLayout(tile), axes.front(), rows))
+        if (countKeptPlaces(mask) != kept || !areRowsByWarpgroup(getLayout(tile), axes.front(), rows))
           continue;
         masks.push_back({store, unsigned(m)});
         found = true;
@@ -107,13 +83,6 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
       all &= found;
     });
     return all ? std::optional(masks) : std::nullopt;
-  }
-
-  static void dropMask(RowMask &mask) {
-    mask.store.getMasksMutable().erase(mask.number);
-    SmallVector<Attribute> dims(mask.store.getMaskDims().getValue());
-    dims.erase(dims.begin() + mask.number);
-    mask.store.setMaskDimsAttr(ArrayAttr::get(mask.store.getContext(), dims));
   }
 
   /// Leaves the rows of spare warps out of the left operands that are copied.
@@ -174,7 +143,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
       if (!masks)
         continue;
       for (RowMask &mask : llvm::reverse(*masks))
-        dropMask(mask);
+        dropMask(mask.store, mask.number);
       function.setSpareWarps(spare);
       leaveOutRows(function);
       ++numFunctions;

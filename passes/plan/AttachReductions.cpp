@@ -57,7 +57,10 @@ static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
   auto producer = found.stored.getDefiningOp<ComputeOp>();
   auto schedule = gpu::getTiles(producer);
   constexpr int64_t leastTile = 16; // below, there is as much to store again as there is to read
-  if (!schedule || !schedule.getStep().empty() || gpu::getPlan(producer).mergedRows ||
+  // Columns that a product leaves to its next tile are none where the plan is made anew.
+  const bool hasSteps = schedule && !schedule.getStep().empty() &&
+                        gpu::getPlan(producer).family != gpu::PlanFamily::Gemm;
+  if (!schedule || hasSteps || gpu::getPlan(producer).mergedRows ||
       getTileReduction(producer, found.stored.getResultNumber()))
     return false;
   int64_t values = 1;

@@ -6,7 +6,10 @@
 // idle in the last wave.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tk/TkInvariance.h"
 #include "passes/analysis/JointSums.h"
+#include "passes/analysis/TileReductions.h"
+#include "passes/machine/SteppedTiles.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/machine/limits/Products.h"
@@ -131,6 +134,38 @@ static int64_t rowsBehind(StatementShape &shape, Value index, int64_t size) {
   return std::isnan(usual) ? 0 : std::max<int64_t>(size - static_cast<int64_t>(usual), 0);
 }
 
+/// May tiles of a product leave their last columns to the next tile?
+static bool mayLeaveOutColumns(Planner &planner, Contraction &product, Value rows, Value columns) {
+  const ScheduleBlock &block = planner.block;
+  StatementShape &shape = planner.shape;
+  const bool isAsked = block.consumers || block.teams || block.cluster || block.stages ||
+                       block.tiles.contains(product.m) || block.tiles.contains(product.n);
+  const bool isPlain = shape.reductions.size() == 1 && product.op.getNumIndices() == 1 &&
+                       !product.isInner && rows == product.m && planner.areFactorsStored(product) &&
+                       !planner.isMisaligned(product, sectorBytes);
+  // Threads add up whole tiles of products in 8 bits, and of blocks.
+  const Precision precision = product.op.getPrecision();
+  const bool isSummedByHardware =
+      precision != Precision::Blocked &&
+      (product.operand.getIntOrFloatBitWidth() != 8 || precision == Precision::Fast);
+  if (isAsked || !isPlain || !isSummedByHardware || isBatchInvariant(shape.kernel) ||
+      !getMergedIndices(rows).empty() || !getMergedIndices(columns).empty() ||
+      !shape.upperOf(rows) || !shape.upperOf(columns))
+    return false;
+  // Results leave by TMA, in boxes of whole tiles' columns.
+  const int64_t divisor = getSizeFact(shape.kernel, shape.endOf(columns)).divisor;
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
+    const SmallVector<unsigned> indices = shape.compute.getIndicesOf(r);
+    const int64_t bits =
+        getElementTypeOrSelf(shape.compute.getResultTypes()[r]).getIntOrFloatBitWidth();
+    if (indices.empty() || shape.compute.getIndex(indices.back()) != columns ||
+        llvm::none_of(indices, [&](unsigned p) { return shape.compute.getIndex(p) == rows; }) ||
+        getTileReduction(shape.compute, r) || divisor * bits % (8 * vectorBytes) != 0)
+      return false;
+  }
+  return true;
+}
+
 /// The fastest tile of `rows` and `columns` whose sums warpgroups hold, if `others` products are
 /// computed side by side.
 const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Value columns,
@@ -168,5 +203,10 @@ const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Valu
     if (holdsAll(tile) && (!isBlocked || tile.m <= mostRowsOfBlocked) &&
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
-  return *best;
+  const WarpgroupTile *stepped = nullptr;
+  if (mayLeaveOutColumns(*this, product, rows, columns))
+    for (const WarpgroupTile &tile : steppedTiles)
+      if (holds(tile, accumulators) && (!stepped || timeOf(tile) < timeOf(*stepped)))
+        stepped = &tile;
+  return stepped && timeOf(*stepped) < leastGainOfStep * timeOf(*best) ? *stepped : *best;
 }

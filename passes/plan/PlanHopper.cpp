@@ -293,7 +293,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
       consumers = 1;
     set(rows, teams > 1 ? 64 : std::max(best.m, 64 * consumers));
     set(columns,
-        fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best.n, 8));
+        fit(columns,
+            teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : llvm::PowerOf2Ceil(best.n),
+            8));
+    if (!llvm::isPowerOf2_64(best.n) && best.n < tileOf(columns))
+      steps[columns] = best.n;
   }
   if (isBatchInvariant(shape.kernel) && teams == 1 && !isBlocked && !areConverted &&
       rows == product.m && !product.isInner && tileOf(product.m) <= rowsOfWarpgroup &&
@@ -318,7 +322,8 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     depth *= 2;
   // With a tile for each processor there is no next one to overlap with.
   int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
-                  llvm::divideCeil(extentOf(product.n), tileOf(product.n));
+                  llvm::divideCeil(extentOf(product.n),
+                                   steps.lookup_or(product.n, tileOf(product.n)));
   persistent =
       block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
   // Two boxes at a time that are neighbours along k keep memory's pages open, and halve the waits

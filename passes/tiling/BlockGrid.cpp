@@ -80,8 +80,9 @@ void BlockProgram::addParallelAxes() {
         axes[id].limit && p != clustered && merged.empty() && mayEndWithRange(p);
     // Of a multiple of two warpgroups' rows, half a tile of 256 lies behind the tensor at most: the
     // start costs more.
-    axes[id].overlapsLast = fact.divisor % std::min<int64_t>(size, 2 * rowsOfWarpgroup) != 0 &&
-                            p != clustered && !axes[id].endsWithRange && mayOverlapLast(p);
+    const int64_t whole = step < size ? step : std::min<int64_t>(size, 2 * rowsOfWarpgroup);
+    axes[id].overlapsLast = fact.divisor % whole != 0 && p != clustered &&
+                            !axes[id].endsWithRange && mayOverlapLast(p);
     axes[id].isAligned &= !axes[id].overlapsLast;
     tiled.push_back(id);
   }
@@ -115,8 +116,7 @@ bool BlockProgram::mayOverlapLast(unsigned p) {
   const gpu::KernelPlan plan = gpu::getPlan(compute);
   const int64_t size = schedule.getTile()[p];
   if (plan.family != gpu::PlanFamily::Gemm || plan.unit != gpu::PlanUnit::Wgmma || plan.inPlace ||
-      plan.carriesTiles || plan.workUnits || size < rowsOfWarpgroup ||
-      schedule.getStepOf(p) != size || counterOfBlocks(p))
+      plan.carriesTiles || plan.workUnits || size < rowsOfWarpgroup || counterOfBlocks(p))
     return false;
   BlockArgument index = compute.getIndex(p);
   const bool isMerged = !getMergedIndices(index).empty();
@@ -224,7 +224,7 @@ void BlockProgram::setStart(unsigned id, Value tile) {
   }
   if (axes[id].overlapsLast) {
     Value last = arith::SubIOp::create(at(0), loc, kernelValue(axes[id].rangeEnd),
-                                       indexConstant(axes[id].size));
+                                       indexConstant(axes[id].step));
     last = arith::MaxSIOp::create(at(0), loc, last, indexConstant(0));
     tile = arith::MinSIOp::create(at(0), loc, tile, last);
   }

@@ -45,7 +45,7 @@ static std::string productName(Type a, Type b) {
 
 /// Columns that one instruction fills.
 static int64_t columnsAtOnce(gpu::WarpgroupDotOp dot, gpu::LayoutAttr accumulator) {
-  const int64_t columns = columnsOf(accumulator);
+  const int64_t columns = std::min(columnsOf(accumulator), dot.getB().getType().getShape()[1]);
   return gpu::isPromoted(dot) ? std::min(columns, kPromotedColumns) : columns;
 }
 

@@ -10,8 +10,8 @@ module attributes {x = #tkgpu.schedule<tile = [256], reduce = [], step = [192, 1
 
 // -----
 
-// expected-error @below {{expected a step that leaves whole warps of a tile of 256 to the next one, got 200}}
-module attributes {x = #tkgpu.schedule<tile = [256], reduce = [], step = [200], warps = 16>} {}
+// expected-error @below {{expected a step that leaves whole warps, or groups of 8 columns, of a tile of 256 to the next one, got 201}}
+module attributes {x = #tkgpu.schedule<tile = [256], reduce = [], step = [201], warps = 16>} {}
 
 // -----
 

@@ -113,6 +113,23 @@ TEST_CASE("classes of sizes are cut where plans change", "[api]") {
   CHECK(keys(linear, "M", {4000, 4096, 8000, 8192}) == 3);
 }
 
+TEST_CASE("keys tell sizes of products as finely as tiles do", "[api]") {
+  auto keys = [](const char *text, const std::string &dim, std::initializer_list<int64_t> sizes) {
+    std::set<std::string> all;
+    for (int64_t size : sizes)
+      all.merge(keysOf(text, "sm_90a", dim, size, size, false, true));
+    return all.size();
+  };
+  // All of these are odd multiples of 16.
+  CHECK(keys(linear, "M", {1040, 2000}) == 2);
+  CHECK(keys(linear, "N", {1040, 2000}) == 2);
+  CHECK(keys(linear, "N", {1040, 1136}) == 1);
+  CHECK(keys(linear, "N", {4112, 5104, 5136}) == 2);
+  // What is summed over, and the queries and keys of attention, have powers of two.
+  CHECK(keys(linear, "K", {1040, 2000}) == 1);
+  CHECK(keys(causal, "S", {1040, 2000}) == 1);
+}
+
 TEST_CASE("sizes that are prepared one by one have keys of their own", "[api]") {
   for (std::string_view target : {"cpu", "sm_90a"}) {
     CAPTURE(target);
