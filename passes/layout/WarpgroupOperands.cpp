@@ -163,22 +163,23 @@ bool WarpgroupOperands::readProduct(DotOp dot, DotOp source, std::string &why) {
   return true;
 }
 
-/// Leaves out the columns of a right operand from the `count`-th on, if these are rows of its box or
-/// spans of a swizzle.
+/// Leaves out the columns of a right operand from the `count`-th on, if these are rows of its box
+/// or spans of a swizzle.
 static void keepColumns(BulkBox &box, int64_t count) {
   const Type stored = box.shared.getElementType();
   const SmallVector<int64_t> order = box.shared.getAxisOrder();
-  const int64_t bytes = count * bytesOfElement(stored), span = std::min(bytes & -bytes, swizzleBytes);
+  const int64_t bytes = count * bytesOfElement(stored),
+                span = std::min(bytes & -bytes, swizzleBytes);
   const std::optional<unsigned> rows = box.rowsAxis();
   if (box.places || box.gatheredRows || box.end ||
       (order.front() == 1 ? span < leastSpanBytes : !rows))
     return;
   const SmallVector<int64_t> shape = {box.shared.getShape()[0], count};
-  box.shared = SharedType::get(stored.getContext(), shape, stored, order, /*padding=*/0,
-                               box.shared.getChunk(), box.shared.getPerPhase(),
-                               box.shared.getPhases(),
-                               order.front() == 1 ? 0 : box.shared.getPanel(),
-                               /*interleave=*/1, /*ones=*/0, /*pitch=*/0);
+  box.shared =
+      SharedType::get(stored.getContext(), shape, stored, order, /*padding=*/0,
+                      box.shared.getChunk(), box.shared.getPerPhase(), box.shared.getPhases(),
+                      order.front() == 1 ? 0 : box.shared.getPanel(),
+                      /*interleave=*/1, /*ones=*/0, /*pitch=*/0);
   if (order.front() == 1)
     box.cutRows(span);
   else

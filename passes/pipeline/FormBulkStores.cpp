@@ -183,8 +183,8 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
 }
 
 /// The same for a store of which the first `kept` columns are stored.
-FailureOr<BulkStoreForming::Result>
-BulkStoreForming::analyseMasked(StoreOp store, std::optional<int64_t> kept) {
+FailureOr<BulkStoreForming::Result> BulkStoreForming::analyseMasked(StoreOp store,
+                                                                    std::optional<int64_t> kept) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   std::string why;
   FailureOr<BulkBox> box = analyseBulkBox(store, info, why);

@@ -75,7 +75,8 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
           continue;
         int64_t rows = tile.getDimSize(axes.front());
         int64_t kept = rows - rows * spare / function.getNumWarps();
-        if (countKeptPlaces(mask) != kept || !areRowsByWarpgroup(getLayout(tile), axes.front(), rows))
+        if (countKeptPlaces(mask) != kept ||
+            !areRowsByWarpgroup(getLayout(tile), axes.front(), rows))
           continue;
         masks.push_back({store, unsigned(m)});
         found = true;

@@ -321,9 +321,9 @@ void Planner::planWarpgroupProduct(Contraction &product) {
       getSizeFact(shape.kernel, shape.endWithoutMask(product.k)).divisor % (2 * depth) == 0)
     depth *= 2;
   // With a tile for each processor there is no next one to overlap with.
-  int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
-                  llvm::divideCeil(extentOf(product.n),
-                                   steps.lookup_or(product.n, tileOf(product.n)));
+  int64_t tiles =
+      others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
+      llvm::divideCeil(extentOf(product.n), steps.lookup_or(product.n, tileOf(product.n)));
   persistent =
       block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
   // Two boxes at a time that are neighbours along k keep memory's pages open, and halve the waits

@@ -81,8 +81,8 @@ void BlockProgram::addParallelAxes() {
     // Of a multiple of two warpgroups' rows, half a tile of 256 lies behind the tensor at most: the
     // start costs more.
     const int64_t whole = step < size ? step : std::min<int64_t>(size, 2 * rowsOfWarpgroup);
-    axes[id].overlapsLast = fact.divisor % whole != 0 && p != clustered &&
-                            !axes[id].endsWithRange && mayOverlapLast(p);
+    axes[id].overlapsLast =
+        fact.divisor % whole != 0 && p != clustered && !axes[id].endsWithRange && mayOverlapLast(p);
     axes[id].isAligned &= !axes[id].overlapsLast;
     tiled.push_back(id);
   }
