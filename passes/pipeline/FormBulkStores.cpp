@@ -167,8 +167,7 @@ void BulkStoreForming::loadAhead(ArrayRef<SmallVector<Operation *>> loads,
   }
 }
 
-/// A mask that keeps the first columns of the tile alone is none of the box: other columns have no
-/// pieces.
+/// A mask that keeps the first columns alone is none of the box: others have no pieces.
 FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   const std::optional<KeptPlaces> kept = findKeptPlaces(store, 1);
   if (!kept)
