@@ -1,5 +1,6 @@
 //===- TkGpuMemory.cpp - accesses to global and shared memory -------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuRepeats.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -137,7 +138,31 @@ LogicalResult PrivateStoreOp::verify() {
   return verifyPrivate(*this, getTarget().getType(), getValue().getType(), getOffsets());
 }
 
+SmallVector<int64_t> tk::gpu::repeatsOf(LocalLoadOp load) {
+  auto tile = cast<RankedTensorType>(load.getResult().getType());
+  ArrayRef<int64_t> stored = load.getSource().getType().getShape();
+  if (load.getFrom() || load.getOffsets() || tile.getRank() != static_cast<int64_t>(stored.size()) ||
+      tile.getNumElements() <= llvm::product_of(stored))
+    return {};
+  return llvm::map_to_vector(llvm::zip_equal(tile.getShape(), stored), [](auto sizes) {
+    auto [size, count] = sizes;
+    return size % count == 0 ? size / count : 0;
+  });
+}
+
+/// A stored element may stand for several neighbours of a tile that is read element by element.
+static LogicalResult verifyRepeats(LocalLoadOp load) {
+  SmallVector<int64_t> repeats = repeatsOf(load);
+  const bool areRead = repeats.empty() || (!load.getMatrix() && load.getVector() == 1);
+  if (areRead && llvm::all_of(repeats, [](int64_t times) { return llvm::isPowerOf2_64(times); }))
+    return success();
+  return load.emitOpError("expected a power of two of elements for each stored one, got ")
+         << load.getResult().getType() << " of " << load.getSource().getType();
+}
+
 LogicalResult LocalLoadOp::verify() {
+  if (failed(verifyRepeats(*this)))
+    return failure();
   if (!getFrom() || !getAxis() || !getSpan()) {
     if (getFrom() || getAxis() || getSpan())
       return emitOpError("expected 'axis' and 'span' with where a part begins, and only there");

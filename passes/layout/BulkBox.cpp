@@ -14,6 +14,9 @@
 // of the box if they are contiguous in memory. Else the rows are places of windows
 // (CountedBox.cpp).
 //
+// Along an axis a few neighbours may read one stored element: a word of packed numbers at `k / 8`.
+// The box has the words alone.
+//
 // Rows may also be gathered: where indices are the same for aligned groups of rows, as what a table
 // says of pages is, and one counts the rows of a group, each group is a box of its own. Where a
 // mask ends the rows within a group, each group has an end of its own.
@@ -24,6 +27,7 @@
 
 #include "passes/analysis/SizeFacts.h"
 #include "passes/layout/MemoryAccess.h"
+#include "passes/layout/RepeatedRuns.h"
 #include "passes/layout/RunIndices.h"
 #include "passes/layout/TileElements.h"
 #include "passes/machine/Machine.h"
@@ -62,8 +66,9 @@ namespace {
 class BulkAnalysis {
 public:
   BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why,
-               bool isLoad)
-      : access(access), stored(buffer.getElementType()), info(info), why(why), isLoad(isLoad) {}
+               bool isLoad, bool mayRepeat)
+      : access(access), stored(buffer.getElementType()), info(info), why(why), isLoad(isLoad),
+        mayRepeat(mayRepeat) {}
 
   FailureOr<BulkBox> run();
 
@@ -73,6 +78,11 @@ private:
     return failure();
   }
   LogicalResult readIndices();
+  /// Stored elements along an axis of the tile.
+  int64_t storedSize(int64_t axis) const {
+    return access.tile.getDimSize(axis) / repeats.lookup_or(axis, 1);
+  }
+  bool readRepeated(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   bool readGathered();
   bool readCounted();
   bool isOfGroups(Value mask, int64_t axis);
@@ -88,9 +98,11 @@ private:
   Type stored;
   AxisInfo &info;
   std::string &why;
-  bool isLoad;
+  bool isLoad, mayRepeat;
   BulkBox source;
   SmallVector<int64_t> tensorAxis; ///< by axis of the tile; -1: none yet
+  /// By axis of the tile, how many neighbours each stored element stands for; none: one.
+  DenseMap<int64_t, int64_t> repeats;
   DenseMap<int64_t, PartOfRun>
       groups; ///< by axis of the tile: of which the places are still missing
 };
@@ -121,6 +133,28 @@ std::optional<int64_t> BulkAnalysis::readPart(unsigned d, int64_t axis,
   return part->size;
 }
 
+/// Does index `d` count words along `axis` of the tile, each of which several neighbours read? The
+/// tile begins with a whole word.
+bool BulkAnalysis::readRepeated(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts) {
+  SmallVector<Value> outside, begins;
+  std::optional<RepeatedRun> repeated = repeatedRun(access.indices[d], outside);
+  if (!mayRepeat || !repeated ||
+      !isRun(repeated->quotient.getLhs(), begins, /*fromConstants=*/true) ||
+      access.tile.getDimSize(axis) % repeated->times != 0 ||
+      llvm::any_of(begins,
+                   [&](Value begin) { return info.divisibilityOf(begin) % repeated->times != 0; }))
+    return false;
+  starts = outside;
+  OpBuilder builder(repeated->quotient);
+  Location loc = repeated->quotient.getLoc();
+  for (Value begin : begins)
+    starts.push_back(
+        FloorDivOp::create(builder, loc, begin.getType(), begin,
+                           arith::ConstantIndexOp::create(builder, loc, repeated->times)));
+  repeats[axis] = repeated->times;
+  return true;
+}
+
 LogicalResult BulkAnalysis::readIndices() {
   tensorAxis.assign(access.tile.getRank(), -1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
@@ -136,14 +170,15 @@ LogicalResult BulkAnalysis::readIndices() {
         continue;
       }
       starts.clear();
-      if (axes.size() != 1 || !isRun(index, starts, /*fromConstants=*/true))
+      if (axes.size() != 1 || (!readRepeated(d, axes[0], starts) &&
+                               !isRun(index, starts, /*fromConstants=*/true)))
         return decline("an index is not a run of consecutive numbers");
       if (tensorAxis[axes[0]] >= 0)
         return decline("two indices run along one axis of the tile");
       tensorAxis[axes[0]] = d;
     }
     source.coordinates.push_back(starts);
-    source.box.push_back(axes.empty() ? 1 : access.tile.getDimSize(axes[0]));
+    source.box.push_back(axes.empty() ? 1 : storedSize(axes[0]));
   }
   if (llvm::is_contained(tensorAxis, -1))
     return decline("no index runs along an axis of the tile");
@@ -156,6 +191,7 @@ LogicalResult BulkAnalysis::readIndices() {
 /// the rows is the same, but for one, which counts them.
 bool BulkAnalysis::readGathered() {
   groups.clear();
+  repeats.clear();
   source = BulkBox();
   size_t rank = access.indices.size();
   if (access.tile.getRank() != 2 || rank < 2 || access.indexAxes(rank - 1).size() != 1)
@@ -211,6 +247,7 @@ bool BulkAnalysis::readGathered() {
 /// Reads rows of which several indices are digits of a count.
 bool BulkAnalysis::readCounted() {
   groups.clear();
+  repeats.clear();
   BulkBox counted;
   if (!readCountedBox(access, isLoad, counted, why))
     return false;
@@ -332,10 +369,10 @@ LogicalResult BulkAnalysis::chooseTile() {
       stored.getIntOrFloatBitWidth() < 8)
     return decline("elements are not copied as they are stored");
   int64_t axis = access.indexAxes(access.indices.size() - 1)[0];
-  int64_t rowBytes = tile.getDimSize(axis) * bytesOfElement(stored);
+  int64_t rowBytes = storedSize(axis) * bytesOfElement(stored);
   if (rowBytes < 2 * vectorBytes)
     return decline("the tile's rows are shorter than 32 bytes");
-  source.shared = panelledTile(tile.getShape(), stored, axis);
+  source.shared = panelledTile({storedSize(0), storedSize(1)}, stored, axis);
   source.box.back() = source.shared.getRowLength();
   if (llvm::any_of(source.box, [](int64_t side) { return side > mostExtentOfBox; }))
     return decline("a side of the tile is longer than 256");
@@ -354,15 +391,16 @@ FailureOr<BulkBox> BulkAnalysis::run() {
 }
 
 static FailureOr<BulkBox> analyse(const MemoryAccess &access, Value buffer, AxisInfo &info,
-                                  std::string &why, bool isLoad) {
+                                  std::string &why, bool isLoad, bool mayRepeat) {
   FailureOr<BulkBox> box =
-      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why, isLoad).run();
+      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why, isLoad, mayRepeat).run();
   if (succeeded(box))
     box->buffer = buffer;
   return box;
 }
 
-FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why) {
+static FailureOr<BulkBox> analyseLoad(gpu::LoadOp load, AxisInfo &info, std::string &why,
+                                      bool mayRepeat) {
   Value other = load.getOther();
   bool isZero = !other || load.getMasks().empty() || matchPattern(other, m_AnyZeroFloat()) ||
                 matchPattern(other, m_Zero());
@@ -370,7 +408,15 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::str
     why = "it is a scalar, or elements that are masked off are not zero";
     return failure();
   }
-  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*isLoad=*/true);
+  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*isLoad=*/true, mayRepeat);
+}
+
+FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why) {
+  return analyseLoad(load, info, why, /*mayRepeat=*/false);
+}
+
+FailureOr<BulkBox> tk::analyseRepeatedBox(gpu::LoadOp load, AxisInfo &info, std::string &why) {
+  return analyseLoad(load, info, why, /*mayRepeat=*/true);
 }
 
 FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why) {
@@ -378,5 +424,6 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::s
     why = "it is a scalar";
     return failure();
   }
-  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*isLoad=*/false);
+  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*isLoad=*/false,
+                 /*mayRepeat=*/false);
 }

@@ -154,7 +154,9 @@ bool WarpgroupForming::readsPairsOfBytes(DotOp dot) {
     return false;
   bool hasBytes = false;
   for (gpu::LoadOp load : operands.throughRegisters) {
-    if (!liesAlong(load.getResult(), 1))
+    if (!liesAlong(load.getResult(), 1) ||
+        operands.boxes.find(load.getResult())->second.shared.getShape() !=
+            tileOf(load.getResult()).getShape())
       return false;
     hasBytes |= bytesOfElement(tileOf(load.getResult()).getElementType()) == 1;
   }

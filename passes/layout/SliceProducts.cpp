@@ -8,6 +8,8 @@
 #include "passes/layout/SharedPromotion.h"
 #include "passes/machine/limits/Layouts.h"
 
+#include "dialects/tkgpu/TkGpuRepeats.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -96,6 +98,8 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
 
 /// How a tile is read that a bulk copy brings.
 void SharedPromotion::chooseAccess(LocalLoadOp load) {
+  if (!repeatsOf(load).empty())
+    return; // its elements are read one by one
   SharedType type = load.getSource().getType();
   auto tile = cast<RankedTensorType>(load.getType());
   LayoutAttr layout = getLayout(tile);

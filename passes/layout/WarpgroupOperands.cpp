@@ -4,7 +4,9 @@
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/layout/KeptPlaces.h"
 #include "passes/layout/MemoryAccess.h"
+#include "passes/layout/RepeatedRuns.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Packed.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,6 +14,7 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
+using namespace limits::warpgroup_operands;
 
 /// Bytes of a row of the narrowest swizzle.
 static constexpr int64_t leastSpanBytes = 32;
@@ -51,10 +54,12 @@ bool tk::haveWarpgroupProduct(DotOp dot) {
 }
 
 /// Notes the box that `operand` is loaded from; false and why if there is none.
-bool WarpgroupOperands::readBox(Value operand, std::string &why) {
+bool WarpgroupOperands::readBox(Value operand, std::string &why, bool mayRepeat) {
   if (boxes.contains(operand))
     return true;
-  FailureOr<BulkBox> box = analyseBulkBox(operand.getDefiningOp<gpu::LoadOp>(), info, why);
+  auto load = operand.getDefiningOp<gpu::LoadOp>();
+  FailureOr<BulkBox> box =
+      mayRepeat ? analyseRepeatedBox(load, info, why) : analyseBulkBox(load, info, why);
   if (failed(box)) {
     why = "is not a TMA box of a tensor: " + why;
     return false;
@@ -85,8 +90,34 @@ bool WarpgroupOperands::readShared(Value operand, unsigned kAxis, std::string &w
   return true;
 }
 
+/// Does `load` look values up at numbers that are loaded or computed from loads?
+static bool isLookup(gpu::LoadOp load) {
+  SmallVector<Value> work(load.getIndices());
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != load->getBlock() || !visited.insert(op).second)
+      continue;
+    if (isa<gpu::LoadOp>(op))
+      return true;
+    llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
+/// Does each element that `load` reads stand for so many of the tile that few are read?
+static bool readsFew(gpu::LoadOp load) {
+  int64_t times = 1;
+  for (Value index : load.getIndices()) {
+    SmallVector<Value> starts;
+    if (std::optional<RepeatedRun> repeated = repeatedRun(index, starts))
+      times *= repeated->times;
+  }
+  return times >= timesOfFew;
+}
+
 /// Can the left operand's elements be computed, in the product's block, from loads of boxes? Loads
-/// of fewer elements, of which each is used for many, stay as they are.
+/// of fewer elements, of which each is used for many, stay as they are, and so do lookups.
 bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
   SmallVector<Value> work = {getWarpgroupA(dot)};
   if (auto load = work.front().getDefiningOp<gpu::LoadOp>();
@@ -102,9 +133,13 @@ bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
     auto load = dyn_cast<gpu::LoadOp>(op);
     auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     if (load && tile && tile.getShape() == tileOf(dot.getA()).getShape()) {
-      if (!readBox(load.getResult(), why))
-        return false;
-      throughRegisters.insert(load);
+      if (isLookup(load)) {
+        llvm::append_range(work, load.getIndices());
+      } else if (!readsFew(load)) {
+        if (!readBox(load.getResult(), why, /*mayRepeat=*/true))
+          return false;
+        throughRegisters.insert(load);
+      }
     } else if (op->hasTrait<OpTrait::Elementwise>() || isa<BroadcastOp>(op)) {
       llvm::append_range(work, op->getOperands());
     } else if (!isa<gpu::LoadOp>(op)) {

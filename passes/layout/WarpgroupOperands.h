@@ -38,7 +38,7 @@ public:
   llvm::SetVector<gpu::LoadOp> throughRegisters;
 
 private:
-  bool readBox(mlir::Value operand, std::string &why);
+  bool readBox(mlir::Value operand, std::string &why, bool mayRepeat = false);
   bool readShared(mlir::Value operand, unsigned kAxis, std::string &why);
   bool readProduct(gpu::DotOp dot, gpu::DotOp source, std::string &why);
   bool readElements(gpu::DotOp dot, std::string &why);

@@ -7,6 +7,7 @@
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuRepeats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -28,7 +29,17 @@ static double threadBytes(Type type) {
 
 bool BlockWalk::visitShared(Operation *op, double times) {
   LaunchWork &work = counts.work;
-  if (isa<gpu::LocalLoadOp, gpu::PrivateLoadOp>(op)) {
+  auto load = dyn_cast<gpu::LocalLoadOp>(op);
+  if (SmallVector<int64_t> repeats = load ? gpu::repeatsOf(load) : SmallVector<int64_t>();
+      !repeats.empty()) {
+    // Each thread reads a stored element once.
+    double words = countThreadElements(load.getType());
+    if (gpu::LayoutAttr layout = gpu::getLayout(load.getType()))
+      for (gpu::LayoutBit bit : layout.getRegisterBits())
+        words /= bit.step < repeats[bit.axis] ? 2 : 1;
+    work.sharedBytes += words * elementBytes(getElementTypeOrSelf(load.getType())) * times;
+    work.instructions += words * times;
+  } else if (isa<gpu::LocalLoadOp, gpu::PrivateLoadOp>(op)) {
     work.sharedBytes += threadBytes(op->getResult(0).getType()) * times;
     work.instructions += countThreadElements(op->getResult(0).getType()) * times / 4;
   } else if (isa<gpu::LocalStoreOp, gpu::PrivateStoreOp>(op)) {

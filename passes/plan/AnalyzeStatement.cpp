@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/limits/Elements.h"
+#include "passes/machine/limits/Packed.h"
 #include "passes/plan/StatementShape.h"
 
 #include "passes/analysis/OffsetRanges.h"
+#include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StrideAxes.h"
@@ -26,6 +28,7 @@ namespace {
 using IndexSet = llvm::SetVector<Value>;
 
 using namespace limits::analyze_statement;
+using namespace limits::analyze_packed;
 
 struct Analysis {
   explicit Analysis(StatementShape &shape) : shape(shape) {}
@@ -89,7 +92,7 @@ struct Analysis {
 
   /// The index to tile among those in `in` and not in `notIn`: the innermost. Indices of one value
   /// have no tiles, but for a side of a chain's product that has no other (`mayBeUnit`): the row of
-  /// a single query.
+  /// a single query; or the row of a product whose other operand is unpacked.
   Value pick(const IndexSet &in, const IndexSet &notIn, bool mayBeUnit) {
     Value found = pickAmong(in, notIn, false);
     return found || !mayBeUnit ? found : pickAmong(in, notIn, true);
@@ -154,6 +157,15 @@ struct Analysis {
         .wasInterrupted();
   }
 
+  /// Do warpgroups unpack an operand of `op`, with tiles along `columns`? They do it faster than
+  /// threads of a reduction, even for one row.
+  bool isUnpackedByWarpgroups(ReduceOp op, Value columns) {
+    auto target =
+        op->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+    return columns && hasFeature(target, Feature::WarpgroupProducts) && findPackedFactor(op) &&
+           getSizeFact(shape.kernel, shape.endOf(columns)).divisor % columnsOfWords == 0;
+  }
+
   void addContraction(ReduceOp op, unsigned position) {
     if (op.getKind(position) != ReduceKind::Sum)
       return;
@@ -194,6 +206,8 @@ struct Analysis {
     dropLooped(op, tiledOfA);
     dropLooped(op, tiledOfB);
     Value m = pick(tiledOfA, ofB, isLink), n = pick(tiledOfB, ofA, isLink);
+    if (!m != !n && isUnpackedByWarpgroups(op, m ? m : n))
+      (m ? n : m) = m ? pick(tiledOfB, ofA, true) : pick(tiledOfA, ofB, true);
     if (!m || !n)
       return;
     // No two rows, or columns, of a tile would have a term in common.

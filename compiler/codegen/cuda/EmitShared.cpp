@@ -1,6 +1,7 @@
 //===- EmitShared.cpp - shared memory -------------------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuRepeats.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -233,11 +234,48 @@ void KernelEmitter::emitElementLoads(const SharedAddress &address, const std::st
   line(llvm::StringRef(reads).rtrim());
 }
 
+/// By bit of the register number, the bit of the number of the stored element that it is in `map`,
+/// 0 for neighbours that share one; returns how many stored elements a thread reads.
+static unsigned mapRepeats(gpu::LayoutAttr layout, llvm::ArrayRef<int64_t> repeats, BitMap &map) {
+  unsigned words = 1;
+  for (gpu::LayoutBit bit : layout.getRegisterBits()) {
+    const bool isOwn = bit.step >= repeats[bit.axis];
+    map.push_back(isOwn ? words : 0);
+    words *= isOwn ? 2 : 1;
+  }
+  return words;
+}
+
+/// The layout of the stored elements of a tile.
+static gpu::LayoutAttr storedLayout(gpu::LayoutAttr layout, llvm::ArrayRef<int64_t> repeats) {
+  for (auto [axis, times] : llvm::enumerate(repeats))
+    layout = gpu::runsLayout(layout, axis, times);
+  return layout;
+}
+
 LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
   if (load.getMatrix())
     return emitLoadMatrix(load);
   Value result = load.getResult();
   auto layout = layoutOf(result);
+  if (const auto repeats = gpu::repeatsOf(load); !repeats.empty()) {
+    // Each stored element is read once, and given to all registers that it stands for.
+    BitMap map;
+    const unsigned words = mapRepeats(layout, repeats, map);
+    const SharedAddress address =
+        sharedAddress(load.getSource().getType(), storedLayout(layout, repeats), {});
+    const RegisterIndex word =
+        words == 1 ? RegisterIndex(0) : RegisterIndex("r", llvm::Log2_32(words));
+    const std::string from = freshName("words"), type = elementTypeName(load.getType());
+    line(type + " " + from + "[" + llvm::Twine(words) + "];");
+    line((words == 1 ? "" : loopHeader(words, 1) + " ") + from + "[" + word.str() +
+         "] = tk::get(&" + address.element(names[load.getSource()], word) + ");");
+    const RegisterIndex reg("r", registerBits(result));
+    const std::string name = declare(result);
+    line(loopHeader(registersOf(result), 1) + " " + name + "[r] = " + from + "[" +
+         reg.mapped(map).str() + "];");
+    return success();
+  }
   const unsigned count = registersOf(result), vector = load.getVector();
   const RegisterIndex reg = count == vector
                                 ? RegisterIndex(0)

@@ -5,6 +5,7 @@
 // Each pattern handles one kind of operand. The patterns run in this order:
 //
 //   gather       rows that a table gathers become contiguous rows       GatherFactors.cpp
+//   packed-numbers  numbers that elements select become 16 bits       StoreNumbers.cpp
 //   unpack       several numbers a byte become one tensor each          UnpackFactors.cpp
 //   computed     operands that each tile would compute again            StoreFactors.cpp
 //   batches      operands and results along a batch index               TurnBatches.cpp
@@ -14,8 +15,8 @@
 //   invariants   long functions whose value many elements share         StoreInvariants.cpp
 //   scans        scans along a second index                             StoreScans.cpp
 //
-// The patterns from `gather` to `pad` need a target with wgmma. `invariants` needs a GPU target.
-// The pattern `scans` runs for all targets. Each pattern but `unpack` and `scans` declines if the
+// The patterns from `gather` to `pad` need a target with wgmma, but for `packed-numbers`, which
+// needs a GPU target, as `invariants` does. The pattern `scans` runs for all targets. Each pattern but `unpack` and `scans` declines if the
 // store takes more time than it saves.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {x[t[i], k] * w[j, k]}}
@@ -32,6 +33,7 @@
 #include "passes/tensor/operands/GatherFactors.h"
 #include "passes/tensor/operands/PadFactors.h"
 #include "passes/tensor/operands/StoreFactors.h"
+#include "passes/tensor/operands/StoreNumbers.h"
 #include "passes/tensor/operands/TurnBatches.h"
 #include "passes/tensor/operands/UnpackFactors.h"
 
@@ -60,9 +62,13 @@ struct MaterializeOperands : tk::impl::MaterializeOperandsBase<MaterializeOperan
       });
     };
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-    if (target && target.getHopper()) {
-      const int64_t processors = target.getProcessors();
+    const int64_t processors = target ? target.getProcessors() : 0;
+    const bool isHopper = target && target.getHopper();
+    if (isHopper)
       run("gather", gatherFactors);
+    if (target)
+      run("packed-numbers", [&](KernelOp kernel) { return storeNumbers(kernel, processors); });
+    if (isHopper) {
       run("unpack", unpackFactors);
       run("computed", storeFactors);
       run("batches", turnBatches);

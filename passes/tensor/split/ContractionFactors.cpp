@@ -2,6 +2,7 @@
 #include "passes/tensor/split/ContractionFactors.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
@@ -54,6 +55,27 @@ static bool isZeroOfZeros(Value factor) {
   return isa_and_nonnull<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp,
                          arith::MulFOp>(op) &&
          llvm::all_of(op->getOperands(), isZeroOfZeros);
+}
+
+/// Is `factor` computed from packed numbers that parts of the sum can read: all that is loaded for
+/// it along the sum lies in words and groups, which no part cuts? Other elements than those of the
+/// sum's whole range are never read, so that nothing needs to be zero behind it.
+static bool isUnpackedInParts(KernelOp kernel, ReduceOp reduce, Value factor) {
+  const int64_t divisor = getSizeFact(kernel, reduce.getUpper()[0]).divisor;
+  if (!isUnpacked(withoutExtension(factor), reduce) || divisor % convertedUnit != 0)
+    return false;
+  Value k = reduce.getIndex(0);
+  return llvm::all_of(getSlice(factor, reduce.getBlock()), [&](Operation *op) {
+    if (op->getNumRegions() != 0)
+      return false;
+    if (!llvm::is_contained(op->getOperands(), k))
+      return true;
+    if (isa<FloorDivOp, FloorModOp>(op) && op->getOperand(0) == k) {
+      std::optional<int64_t> run = getConstantIndex(op->getOperand(1));
+      return run && *run > 0 && convertedUnit % *run == 0;
+    }
+    return isa<LoadOp>(op);
+  });
 }
 
 /// Do both factors of `product` run along `k` in memory?
@@ -115,6 +137,8 @@ Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
     return Factors::Wide;
   unsigned asStored = 0, narrow = 0;
   for (Value factor : product->getOperands()) {
+    if (isUnpackedInParts(kernel, reduce, factor))
+      continue;
     std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
     if (!loads || !isZeroOfZeros(factor) || !llvm::all_of(*loads, [&](LoadOp load) {
           return isReadInParts(kernel, reduce, load, /*inBulk=*/true);
@@ -135,10 +159,13 @@ Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
   return asStored == 2 ? Factors::AsStored : Factors::Converted;
 }
 
-/// Has the result several rows and several columns, as far as is known?
-static bool hasTiles(ComputeOp compute) {
+/// Has the result several rows and several columns, as far as is known? Of a product whose operand
+/// is unpacked one row has a tile, too (AnalyzeStatement.cpp).
+static bool hasTiles(ComputeOp compute, ReduceOp reduce) {
   if (compute.getNumIndices() < 2)
     return false;
+  if (findPackedFactor(reduce))
+    return true;
   auto kernel = compute->getParentOfType<KernelOp>();
   return llvm::none_of(compute.getExtents().take_back(2), [&](Value extent) {
     return getSizeFact(kernel, extent).upper.value_or(2) <= 1;
@@ -187,7 +214,7 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();
   });
-  if (others.wasInterrupted() || !hasTiles(compute) || reduce->getBlock() != compute.getBlock())
+  if (others.wasInterrupted() || !hasTiles(compute, reduce) || reduce->getBlock() != compute.getBlock())
     return false;
   if (carriesWideProducts(compute, reduce))
     return true;

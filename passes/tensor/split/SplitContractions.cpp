@@ -38,6 +38,7 @@
 #include "passes/analysis/Declines.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CoreTiles.h"
@@ -76,7 +77,8 @@ public:
   explicit ContractionSplit(ComputeOp compute)
       : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
         reduce(*compute.getBlock()->getOps<ReduceOp>().begin()), group(findGroup(compute, reduce)),
-        factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)), loc(reduce.getLoc()) {}
+        factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)),
+        isPacked(factors == Factors::Converted && findPackedFactor(reduce)), loc(reduce.getLoc()) {}
 
   /// How many parts; 1 if there is no use in cutting.
   int64_t chooseParts(int64_t processors);
@@ -86,6 +88,7 @@ private:
   int64_t choosePartsToRead(int64_t processors);
   int64_t choosePartsOfUnaligned(int64_t processors);
   int64_t choosePartsOfWide(int64_t processors);
+  bool endsWithParts(int64_t parts);
   ComputeOp createParts(Value parts, Value length);
   void takePart(ReduceOp part, Value number, Value length);
   void takeRange(ReduceOp part, Value number, Value length);
@@ -95,6 +98,7 @@ private:
   ReduceOp reduce;
   ReduceOp group;  ///< the product that `reduce` sums group by group, if it does
   Factors factors; ///< of `reduce` itself
+  bool isPacked;   ///< one factor is computed from packed numbers
   Location loc;
 };
 
@@ -177,6 +181,9 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   int64_t length = *count * terms;
   int64_t parts =
       std::min({blocksThatRead * processors / tiles, mostParts, length / shortestPart, *count});
+  if (isPacked)
+    while (parts > 1 && !endsWithParts(parts))
+      --parts;
   if (parts < 2)
     return 1;
   double bytes = static_cast<double>(length * (size->rows + size->columns) * size->others);
@@ -243,7 +250,13 @@ int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
   return best;
 }
 
-/// Makes `part` the terms from `number` * `length` on; those beyond the end are zero.
+/// Do `parts` parts of one length, a multiple of a tile's k, end where the sum does?
+bool ContractionSplit::endsWithParts(int64_t parts) {
+  return getSizeFact(kernel, reduce.getUpper()[0]).divisor % (parts * convertedUnit) == 0;
+}
+
+/// Makes `part` the terms from `number` * `length` on; those beyond the end are zero. There are
+/// none of packed numbers.
 void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   part.getUpperMutable()[0].set(length);
   OpBuilder inner = OpBuilder::atBlockBegin(part.getBlock());
@@ -251,8 +264,10 @@ void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   llvm::SmallPtrSet<Operation *, 4> quotients;
   // Runs of terms are a part's: their number is that of the part's first one and of those before.
   for (Operation *user : llvm::make_early_inc_range(k.getUsers()))
-    if (std::optional<int64_t> run =
-            user->getNumResults() ? divisorOf(user->getResult(0), k) : std::nullopt) {
+    if (isPacked && isa<FloorModOp>(user) && user->getOperand(0) == k) {
+      quotients.insert(user); // words are not cut, so that places in them stay
+    } else if (std::optional<int64_t> run =
+                   user->getNumResults() ? divisorOf(user->getResult(0), k) : std::nullopt) {
       OpBuilder after(user->getContext());
       after.setInsertionPointAfter(user);
       Value runs = FloorDivOp::create(after, loc, length.getType(), length,
@@ -267,6 +282,8 @@ void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   k.replaceUsesWithIf(at, [&](OpOperand &use) {
     return use.getOwner() != at && !quotients.contains(use.getOwner());
   });
+  if (isPacked)
+    return;
   part.walk([&](LoadOp load) {
     OpBuilder before(load);
     load.getPadMutable().assign(

@@ -16,6 +16,17 @@
 // 6. Along an axis with one tap, the condition is `(p + c) % s == 0`. Only phase 0 has products, so
 //    the sum has no index for the phase. The old compute op selects the sum or 0.
 //
+// A transposed convolution may also be written without a mask, by the phase of its results: the
+// weights are read at `(p + c) % s + s * r`, the image at `(p + c) / s - r`. Such an index `p` has a
+// phase and a place too, and the sum stays over `r`:
+//
+//   %y = tk.compute ["p"] {tk.reduce [sum] ["c", "r"] {x[c, (p + 1) / 2 - r] * w[c, (p + 1) % 2 +
+//          2 * r]}}
+//     =>
+//   %u = tk.compute ["phase", "place"] {tk.reduce [sum] ["c", "r"] {
+//          x[c, place - r] * w[c, phase + 2 * r]}}
+//   %y = tk.compute ["p"] {%u[(p + 1) % 2, (p + 1) / 2]}
+//
 // The pass declines sums with a precision other than the default. It leaves kernels with a schedule
 // block alone.
 //
@@ -51,11 +62,14 @@ namespace {
 
 /// A condition `difference % step == 0`, where the difference grows by 1 with `index`, an index of
 /// the statement, and gets less by 1 with `term`, one of the sum. There is no term if the axis has
-/// one tap.
+/// one tap, or if no condition but the remainder itself is asked for.
 struct Residue {
   Value difference;
   BlockArgument index, term;
   int64_t step;
+  bool isAsked = false; ///< the remainder is a value of the sum
+
+  bool hasPhase() const { return term || isAsked; }
 };
 
 class ResidueSplitting {
@@ -67,6 +81,8 @@ public:
 
 private:
   bool readCondition(Value condition);
+  bool readRemainders();
+  bool areOperands();
   bool standsElsewhere(Value index, Value value);
   bool isQuotient(Value value);
   Value offsetOf(const Residue &residue);
@@ -121,12 +137,74 @@ bool ResidueSplitting::isQuotient(Value value) {
          });
 }
 
+/// Is `value` a remainder that the sum asks for?
+static bool isRemainder(Value value, const Residue &residue) {
+  auto rest = value.getDefiningOp<FloorModOp>();
+  return residue.isAsked && rest && rest.getLhs() == residue.difference &&
+         getConstantIndex(rest.getRhs()) == residue.step;
+}
+
+/// Finds the indices of the compute op that the sum takes quotients and remainders of, where no
+/// condition says anything about them.
+bool ResidueSplitting::readRemainders() {
+  term = reduce.getYield().getValues()[0];
+  for (auto rest : reduce.getBlock()->getOps<FloorModOp>()) {
+    std::optional<int64_t> step = getConstantIndex(rest.getRhs());
+    SmallVector<BlockArgument> over = getIterationIndices(rest.getLhs());
+    if (!step || *step < 2 || over.size() != 1 || over[0].getOwner() != compute.getBlock() ||
+        growth(rest.getLhs(), over[0]) != 1)
+      return false;
+    auto known = llvm::find_if(residues, [&](const Residue &of) { return of.index == over[0]; });
+    if (known == residues.end())
+      residues.push_back({rest.getLhs(), over[0], {}, *step, /*isAsked=*/true});
+    else if (known->difference != rest.getLhs() || known->step != *step)
+      return false;
+  }
+  countPhases = residues.size();
+  auto hasQuotient = [&](const Residue &residue) {
+    return llvm::any_of(reduce.getBlock()->getOps<FloorDivOp>(), [&](FloorDivOp division) {
+      return division.getLhs() == residue.difference &&
+             getConstantIndex(division.getRhs()) == residue.step;
+    });
+  };
+  return !residues.empty() && llvm::all_of(residues, hasQuotient);
+}
+
+/// Is the sum one of two operands, of which each has an index, or a quotient of one, that the other
+/// one lacks?
+bool ResidueSplitting::areOperands() {
+  if (countPhases == 0 || !residues.front().isAsked)
+    return isMatrixProductIn(reduce, term);
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return false;
+  // The operands read the quotients and the remainders apart.
+  llvm::SetVector<Value> own[2];
+  for (unsigned side : {0, 1})
+    for (BlockArgument index : compute.getBlock()->getArguments()) {
+      auto *residue = llvm::find_if(residues, [&](const Residue &of) { return of.index == index; });
+      Value operand = product->getOperand(side);
+      if (residue == residues.end()) {
+        if (Dependence(ValueRange{index}).on(operand))
+          own[side].insert(index);
+        continue;
+      }
+      for (auto division : reduce.getBlock()->getOps<FloorDivOp>())
+        if (isQuotient(division) && division.getLhs() == residue->difference &&
+            Dependence(ValueRange{division.getResult()}).on(operand))
+          own[side].insert(index);
+    }
+  return llvm::any_of(own[0], [&](Value index) { return !own[1].contains(index); }) &&
+         llvm::any_of(own[1], [&](Value index) { return !own[0].contains(index); });
+}
+
 /// Does `value` depend on `index` other than by quotients?
 bool ResidueSplitting::standsElsewhere(Value index, Value value) {
   if (value == index)
     return true;
   Operation *op = value.getDefiningOp();
   return op && compute->isProperAncestor(op) && !isQuotient(value) &&
+         llvm::none_of(residues, [&](const Residue &of) { return isRemainder(value, of); }) &&
          llvm::any_of(op->getOperands(),
                       [&](Value operand) { return standsElsewhere(index, operand); });
 }
@@ -136,9 +214,14 @@ bool ResidueSplitting::read() {
       reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() != Precision::Default)
     return false;
   auto choice = reduce.getYield().getValues()[0].getDefiningOp<arith::SelectOp>();
-  if (!choice || !isZero(choice.getFalseValue()) || !readCondition(choice.getCondition()))
-    return false;
-  term = choice.getTrueValue();
+  if (choice && isZero(choice.getFalseValue()) && readCondition(choice.getCondition())) {
+    term = choice.getTrueValue();
+  } else {
+    residues.clear();
+    countPhases = 0;
+    if (!readRemainders())
+      return false;
+  }
   llvm::SmallDenseSet<Value> different;
   for (const Residue &residue : residues) {
     if (!different.insert(residue.index).second || standsElsewhere(residue.index, term))
@@ -152,7 +235,7 @@ bool ResidueSplitting::read() {
   }
   // Only products by many columns are worth statements of their own.
   if (llvm::any_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() != 0; }) ||
-      !isMatrixProductIn(reduce, term))
+      !areOperands())
     return false;
   for (BlockArgument index : compute.getBlock()->getArguments())
     if (Dependence(ValueRange{index}).on(reduce.getResult(0)))
@@ -198,6 +281,8 @@ Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
   for (Value end : reduce.getUpper())
     upper.push_back(cloneFrom(body, end, compute, outer));
   for (auto [n, residue] : llvm::enumerate(ArrayRef(residues).take_front(countPhases))) {
+    if (residue.isAsked)
+      continue;
     Value step = at.number(residue.step), &end = upper[residue.term.getArgNumber()];
     end = at.div(at.add(at.sub(end, indices[n]), at.number(residue.step - 1)), step);
   }
@@ -218,6 +303,10 @@ Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
             quotient = in.sub(quotient, tap);
             mapping.map(residue.term, in.add(indices[n], in.mul(tap, in.number(residue.step))));
           }
+          reduce.getBlock()->walk([&](FloorModOp rest) {
+            if (isRemainder(rest.getResult(), residue))
+              mapping.map(rest.getResult(), indices[n]);
+          });
           reduce.getBlock()->walk([&](FloorDivOp division) {
             if (division.getLhs() == residue.difference &&
                 getConstantIndex(division.getRhs()) == residue.step)
@@ -233,7 +322,8 @@ Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
 
 void ResidueSplitting::rewrite() {
   note(reduce, passName, Verdict::Derived,
-       "the " + describe(reduce) + " has terms of its own for each residue of what its mask takes");
+       "the " + describe(reduce) + " has terms of its own for each residue of " +
+           (residues.front().isAsked ? "an index" : "what its mask takes"));
   OpBuilder before(compute);
   Arithmetic at{before, loc};
   SmallVector<StringRef> names;
@@ -243,7 +333,7 @@ void ResidueSplitting::rewrite() {
   for (const Residue &residue : residues) {
     auto name = cast<StringAttr>(compute.getIndexNames()[residue.index.getArgNumber()]);
     Value step = at.number(residue.step);
-    if (residue.term) {
+    if (residue.hasPhase()) {
       texts.push_back((name.getValue() + ".phase").str());
       names.push_back(texts.back());
       extents.push_back(step);
@@ -272,7 +362,7 @@ void ResidueSplitting::rewrite() {
   SmallVector<Value> phases, withoutTerm, own(llvm::to_vector_of<Value>(others));
   for (auto [n, residue] : llvm::enumerate(residues)) {
     Value moved = in.add(residue.index, offsets[n]), step = in.number(residue.step);
-    (residue.term ? phases : withoutTerm).push_back(in.mod(moved, step));
+    (residue.hasPhase() ? phases : withoutTerm).push_back(in.mod(moved, step));
     own[llvm::find(others, residue.index) - others.begin()] = in.sub(in.div(moved, step), bases[n]);
   }
   llvm::append_range(phases, own);

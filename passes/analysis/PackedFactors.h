@@ -1,0 +1,19 @@
+//===- PackedFactors.h - operands computed from packed numbers --*- C++ -*-===//
+#ifndef TK_PASSES_ANALYSIS_PACKEDFACTORS_H
+#define TK_PASSES_ANALYSIS_PACKEDFACTORS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// True if `factor`, an operand of `reduce`, is computed from numbers that its elements select: by
+/// the remainder of an index (bits of a word), or by a value that is loaded (a table).
+bool isUnpacked(mlir::Value factor, ReduceOp reduce);
+
+/// The operand of `reduce`, a sum of products in 16 bits, that is computed from packed numbers;
+/// null if it has none, or two.
+mlir::Value findPackedFactor(ReduceOp reduce);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_PACKEDFACTORS_H

@@ -1,0 +1,185 @@
+//===- StoreNumbers.cpp - storing operands that are packed ----------------===//
+//
+// Weights of 4 bits are packed: several numbers share a word, a table gives each number its value,
+// and groups of elements share a scale. No TMA box has elements of that kind. A contraction then
+// computes each element again for each tile of rows, by the instructions of threads.
+//
+// 1. The pattern matches a sum of products of two operands of 16 bits over one index. One operand
+//    selects numbers by the remainder of an index, or by a loaded value (PackedFactors.h).
+// 2. A compute op stores this operand once in 16 bits, with its indices in the order of the tensor
+//    that holds the numbers. The contraction loads it.
+// 3. The pattern declines if the store takes more time than it saves. It saves the instructions of
+//    each tile of rows but one, and those that idle multiprocessors do not execute.
+//
+//   %y = tk.compute ["m", "n"] {tk.reduce [sum] ["k"] {
+//          x[m, k] * bf16(f32(q[k, n / 8] >> 4 * (n % 8) & 15) * s[k / 128, n])}}
+//     =>
+//   %w = tk.compute ["k", "n"] {bf16(f32(q[k, n / 8] >> 4 * (n % 8) & 15) * s[k / 128, n])}
+//   %y = tk.compute ["m", "n"] {tk.reduce [sum] ["k"] {x[m, k] * w[k, n]}}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/operands/StoreNumbers.h"
+
+#include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/Declines.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/PackedFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/machine/CostModel.h"
+#include "passes/machine/Machine.h"
+#include "passes/machine/limits/Packed.h"
+#include "passes/tensor/split/ContractionFactors.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:packed-numbers";
+using namespace limits::store_numbers;
+
+/// Do warpgroups read the words of `factor` in boxes (BulkBox.h), and parts of its sum? Each index
+/// of it has whole tiles.
+static bool isReadInBoxes(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value factor) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!hasFeature(target, Feature::WarpgroupProducts) ||
+      classifyFactors(kernel, reduce) != Factors::Converted)
+    return false;
+  return llvm::all_of(
+      llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()), [&](auto entry) {
+        auto [index, extent] = entry;
+        return !Dependence(ValueRange{index}).on(factor) ||
+               getSizeFact(kernel, extent).divisor % static_cast<int64_t>(columnsOfTile) == 0;
+      });
+}
+
+/// Nanoseconds that the tiles of `compute` take to compute `factor`, an operand of its sum.
+static double timeInTiles(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value factor,
+                          double elements, int64_t processors) {
+  double rows = 1, columns = 1;
+  for (auto [index, extent] :
+       llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
+    (Dependence(ValueRange{index}).on(factor) ? columns : rows) *= guessSize(kernel, extent);
+  const double tilesOfRows = std::ceil(rows / rowsOfTile);
+  const double blocks = tilesOfRows * std::ceil(columns / columnsOfTile);
+  // Sums whose words warpgroups read in boxes are cut into parts: no multiprocessor is idle.
+  const bool isCut = rows <= rowsOfParts && isReadInBoxes(kernel, compute, reduce, factor);
+  const double idle = isCut ? 1.0 : std::max(1.0, static_cast<double>(processors) / blocks);
+  return timeOfElement * elements * tilesOfRows * idle;
+}
+
+namespace {
+
+/// A packed operand of the sum of a compute op.
+class PackedOperand {
+public:
+  PackedOperand(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
+      : kernel(kernel), compute(compute), reduce(reduce), factor(findPackedFactor(reduce)) {}
+
+  bool store(int64_t processors);
+
+private:
+  /// An index that the operand is over, of the compute op or of the sum.
+  struct Axis {
+    BlockArgument index;
+    Value extent;
+    StringRef name;
+    int64_t rank;
+  };
+  bool readAxes();
+  void replace();
+
+  KernelOp kernel;
+  ComputeOp compute;
+  ReduceOp reduce;
+  Value factor;
+  SmallVector<Axis> axes;
+};
+
+} // namespace
+
+/// Finds the operand's indices, in the order in which the tensor of most axes has them; of several
+/// along one axis the compute op's first.
+bool PackedOperand::readAxes() {
+  LoadOp widest;
+  for (Operation *op : getSlice(factor, reduce.getBlock()))
+    if (auto load = dyn_cast<LoadOp>(op);
+        load && (!widest || load.getIndices().size() > widest.getIndices().size()))
+      widest = load;
+  if (!widest || wholeExtent(reduce, 0, compute) != reduce.getUpper()[0])
+    return false;
+  for (BlockArgument index : getIterationIndices(factor)) {
+    const bool isSum = index == reduce.getIndex(0);
+    if (!isSum && index.getOwner() != compute.getBlock())
+      return false;
+    const unsigned n = index.getArgNumber();
+    auto name = cast<StringAttr>(isSum ? reduce.getIndexNames()[0] : compute.getIndexNames()[n]);
+    Dependence onIndex(ValueRange{index});
+    auto at = llvm::find_if(widest.getIndices(), [&](Value place) { return onIndex.on(place); });
+    const int64_t place = at - widest.getIndices().begin();
+    axes.push_back({index, isSum ? reduce.getUpper()[0] : compute.getExtents()[n], name.getValue(),
+                    2 * place + (isSum ? 1 : 0)});
+  }
+  llvm::sort(axes, [](const Axis &a, const Axis &b) {
+    return std::pair(a.rank, a.index.getArgNumber()) < std::pair(b.rank, b.index.getArgNumber());
+  });
+  return llvm::any_of(axes, [&](const Axis &axis) { return axis.index == reduce.getIndex(0); });
+}
+
+/// Stores the operand by a compute op of its own, and loads it in its place.
+void PackedOperand::replace() {
+  SmallVector<StringRef> names;
+  SmallVector<Value> extents, indices;
+  for (const Axis &axis : axes) {
+    names.push_back(axis.name);
+    extents.push_back(axis.extent);
+    indices.push_back(axis.index);
+  }
+  const std::string name =
+      (cast<StringAttr>(compute.getNames()[0]).getValue() + ".unpacked").str();
+  OpBuilder builder(compute);
+  auto stored = ComputeOp::create(
+      builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location loc, ValueRange places) {
+        IRMapping mapping;
+        mapping.map(indices, places);
+        YieldOp::create(body, loc, cloneFrom(body, factor, compute, mapping));
+      });
+  OpBuilder after(factor.getContext());
+  after.setInsertionPointAfterValue(factor);
+  factor.replaceAllUsesWith(
+      LoadOp::create(after, factor.getLoc(), stored->getResult(0), indices, Value()).getResult());
+  eraseDead(compute);
+}
+
+bool PackedOperand::store(int64_t processors) {
+  if (!factor)
+    return false;
+  if (!readAxes())
+    return decline(reduce, passName, "the packed operand is not over indices of its own");
+  double elements = 1;
+  for (const Axis &axis : axes)
+    elements *= guessSize(kernel, axis.extent);
+  const double inTiles = timeInTiles(kernel, compute, reduce, factor, elements, processors);
+  if (!savesTime(reduce, passName, "storing its packed operand", inTiles,
+                 bytesMoved * cost::byte * elements + timeOfElement * elements + cost::launch))
+    return false;
+  note(reduce, passName, Verdict::Derived,
+       "the packed operand of the " + describe(reduce) + " is stored by a statement of its own");
+  replace();
+  return true;
+}
+
+unsigned tk::storeNumbers(KernelOp kernel, int64_t processors) {
+  unsigned stored = 0;
+  for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
+      stored += PackedOperand(kernel, compute, reduce).store(processors);
+  return stored;
+}
