@@ -1,8 +1,8 @@
 //===- TkGpuMemory.cpp - accesses to global and shared memory -------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
-#include "dialects/tkgpu/TkGpuRepeats.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuRepeats.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -141,7 +141,8 @@ LogicalResult PrivateStoreOp::verify() {
 SmallVector<int64_t> tk::gpu::repeatsOf(LocalLoadOp load) {
   auto tile = cast<RankedTensorType>(load.getResult().getType());
   ArrayRef<int64_t> stored = load.getSource().getType().getShape();
-  if (load.getFrom() || load.getOffsets() || tile.getRank() != static_cast<int64_t>(stored.size()) ||
+  if (load.getFrom() || load.getOffsets() ||
+      tile.getRank() != static_cast<int64_t>(stored.size()) ||
       tile.getNumElements() <= llvm::product_of(stored))
     return {};
   return llvm::map_to_vector(llvm::zip_equal(tile.getShape(), stored), [](auto sizes) {

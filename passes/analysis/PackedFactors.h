@@ -14,6 +14,11 @@ bool isUnpacked(mlir::Value factor, ReduceOp reduce);
 /// null if it has none, or two.
 mlir::Value findPackedFactor(ReduceOp reduce);
 
+/// Is `factor` computed from packed numbers that parts of the sum, of a multiple of `unit` terms,
+/// can read? All that is loaded for it along the sum lies in words and groups, which no part cuts,
+/// and no part reads beyond the end.
+bool isUnpackedInParts(KernelOp kernel, ReduceOp reduce, mlir::Value factor, int64_t unit);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_PACKEDFACTORS_H

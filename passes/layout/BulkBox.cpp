@@ -29,6 +29,7 @@
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/RepeatedRuns.h"
 #include "passes/layout/RunIndices.h"
+#include "passes/layout/SharedTiles.h"
 #include "passes/layout/TileElements.h"
 #include "passes/machine/Machine.h"
 
@@ -43,18 +44,6 @@ using namespace tk::gpu;
 
 using namespace limits::bulk_box;
 
-/// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
-static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,
-                               int64_t most = swizzleBytes) {
-  int64_t bytes = bytesOfElement(stored), rowBytes = shape[axis] * bytes;
-  int64_t panelBytes = std::min(rowBytes, most);
-  int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
-  return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
-                         /*padding=*/0, vectorBytes / bytes, swizzleBytes / panelBytes,
-                         panelBytes / vectorBytes, panel, /*interleave=*/1, /*ones=*/0,
-                         /*pitch=*/0);
-}
-
 void BulkBox::cutRows(int64_t bytes) {
   shared = panelledTile(shared.getShape(), shared.getElementType(), shared.getAxisOrder().front(),
                         bytes);
@@ -67,8 +56,8 @@ class BulkAnalysis {
 public:
   BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why,
                bool isLoad, bool mayRepeat)
-      : access(access), stored(buffer.getElementType()), info(info), why(why), isLoad(isLoad),
-        mayRepeat(mayRepeat) {}
+      : access(access), stored(isLoad ? buffer.getValueType() : buffer.getElementType()),
+        info(info), why(why), isLoad(isLoad), mayRepeat(mayRepeat) {}
 
   FailureOr<BulkBox> run();
 
@@ -82,7 +71,6 @@ private:
   int64_t storedSize(int64_t axis) const {
     return access.tile.getDimSize(axis) / repeats.lookup_or(axis, 1);
   }
-  bool readRepeated(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   bool readGathered();
   bool readCounted();
   bool isOfGroups(Value mask, int64_t axis);
@@ -133,28 +121,6 @@ std::optional<int64_t> BulkAnalysis::readPart(unsigned d, int64_t axis,
   return part->size;
 }
 
-/// Does index `d` count words along `axis` of the tile, each of which several neighbours read? The
-/// tile begins with a whole word.
-bool BulkAnalysis::readRepeated(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts) {
-  SmallVector<Value> outside, begins;
-  std::optional<RepeatedRun> repeated = repeatedRun(access.indices[d], outside);
-  if (!mayRepeat || !repeated ||
-      !isRun(repeated->quotient.getLhs(), begins, /*fromConstants=*/true) ||
-      access.tile.getDimSize(axis) % repeated->times != 0 ||
-      llvm::any_of(begins,
-                   [&](Value begin) { return info.divisibilityOf(begin) % repeated->times != 0; }))
-    return false;
-  starts = outside;
-  OpBuilder builder(repeated->quotient);
-  Location loc = repeated->quotient.getLoc();
-  for (Value begin : begins)
-    starts.push_back(
-        FloorDivOp::create(builder, loc, begin.getType(), begin,
-                           arith::ConstantIndexOp::create(builder, loc, repeated->times)));
-  repeats[axis] = repeated->times;
-  return true;
-}
-
 LogicalResult BulkAnalysis::readIndices() {
   tensorAxis.assign(access.tile.getRank(), -1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
@@ -170,8 +136,11 @@ LogicalResult BulkAnalysis::readIndices() {
         continue;
       }
       starts.clear();
-      if (axes.size() != 1 || (!readRepeated(d, axes[0], starts) &&
-                               !isRun(index, starts, /*fromConstants=*/true)))
+      std::optional<int64_t> times;
+      if (mayRepeat)
+        times = repeatsOfRun(index, access.tile.getDimSize(axes[0]), info, starts);
+      repeats[axes[0]] = times.value_or(1);
+      if (axes.size() != 1 || (!times && !isRun(index, starts, /*fromConstants=*/true)))
         return decline("an index is not a run of consecutive numbers");
       if (tensorAxis[axes[0]] >= 0)
         return decline("two indices run along one axis of the tile");
@@ -372,7 +341,7 @@ LogicalResult BulkAnalysis::chooseTile() {
   int64_t rowBytes = storedSize(axis) * bytesOfElement(stored);
   if (rowBytes < 2 * vectorBytes)
     return decline("the tile's rows are shorter than 32 bytes");
-  source.shared = panelledTile({storedSize(0), storedSize(1)}, stored, axis);
+  source.shared = panelledTile({storedSize(0), storedSize(1)}, stored, axis, swizzleBytes);
   source.box.back() = source.shared.getRowLength();
   if (llvm::any_of(source.box, [](int64_t side) { return side > mostExtentOfBox; }))
     return decline("a side of the tile is longer than 256");

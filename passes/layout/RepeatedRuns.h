@@ -21,6 +21,12 @@ struct RepeatedRun {
 std::optional<RepeatedRun> repeatedRun(mlir::Value index,
                                        llvm::SmallVectorImpl<mlir::Value> &starts);
 
+/// How many neighbours read each number if `index` is such a run of `length` elements of a tile
+/// that begins with a whole group of neighbours; nothing if it is none. What adds up to the first
+/// number is appended to `starts`: operations before the index, if there are none.
+std::optional<int64_t> repeatsOfRun(mlir::Value index, int64_t length, AxisInfo &info,
+                                    llvm::SmallVectorImpl<mlir::Value> &starts);
+
 /// The same as analyseBulkBox, but the load may read elements that stand for several neighbours of
 /// the tile. The box, and its tile in shared memory, have the stored elements alone.
 mlir::FailureOr<BulkBox> analyseRepeatedBox(gpu::LoadOp load, AxisInfo &info, std::string &why);

@@ -1,6 +1,5 @@
 //===- RunIndices.cpp - indices that count along a tile -------------------===//
 #include "passes/layout/RunIndices.h"
-#include "passes/layout/RepeatedRuns.h"
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -63,24 +62,6 @@ std::optional<PartOfRun> tk::partOfRun(Value index, SmallVectorImpl<Value> &star
   if (!size || *size < 1)
     return std::nullopt;
   return PartOfRun{op->getOperand(0), *size, isa<FloorModOp>(op)};
-}
-
-std::optional<RepeatedRun> tk::repeatedRun(Value index, SmallVectorImpl<Value> &starts) {
-  if (auto add = index.getDefiningOp<arith::AddIOp>())
-    for (auto [part, base] :
-         {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
-      if (Value start = splatSource(base)) {
-        starts.push_back(start);
-        return repeatedRun(part, starts);
-      }
-  auto quotient = index.getDefiningOp<FloorDivOp>();
-  if (!quotient)
-    return std::nullopt;
-  Value scalar = splatSource(quotient.getRhs());
-  std::optional<int64_t> times = constantIndex(scalar ? scalar : quotient.getRhs());
-  if (!times || *times < 2 || !llvm::isPowerOf2_64(*times))
-    return std::nullopt;
-  return RepeatedRun{quotient, *times};
 }
 
 bool tk::sameRun(Value a, Value b) {

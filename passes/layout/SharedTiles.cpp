@@ -9,6 +9,7 @@
 #include "passes/layout/SharedTiles.h"
 
 #include "passes/layout/MemoryAccess.h"
+#include "passes/machine/Machine.h"
 
 using namespace mlir;
 using namespace tk;
@@ -24,6 +25,16 @@ int64_t tk::contiguousAxisOf(LayoutAttr layout) {
 int64_t tk::laneAxisOf(LayoutAttr layout) {
   LayoutBit lane = layout.getLaneBits().front();
   return lane.isReplication() ? layout.getRank() - 1 : lane.axis;
+}
+
+SharedType tk::panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis, int64_t most) {
+  int64_t bytes = bytesOfElement(stored), rowBytes = shape[axis] * bytes;
+  int64_t panelBytes = std::min(rowBytes, most);
+  int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
+  return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
+                         /*padding=*/0, vectorBytes / bytes, swizzleBytes / panelBytes,
+                         panelBytes / vectorBytes, panel, /*interleave=*/1, /*ones=*/0,
+                         /*pitch=*/0);
 }
 
 /// `axis` first, then the others from the last to the first.

@@ -16,6 +16,10 @@ int64_t laneAxisOf(gpu::LayoutAttr layout);
 /// and eight chunks below each other, lie in different banks.
 gpu::SharedType swizzledTile(mlir::RankedTensorType tile, mlir::Type stored, int64_t axis);
 
+/// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
+gpu::SharedType panelledTile(llvm::ArrayRef<int64_t> shape, mlir::Type stored, int64_t axis,
+                             int64_t most);
+
 /// Scratch for a tile that is stored in layout `from` and loaded in layout `to`, with rows padded
 /// by as much as keeps the vectors of both aligned.
 gpu::SharedType scratchTile(mlir::RankedTensorType tile, gpu::LayoutAttr from, gpu::LayoutAttr to);

@@ -6,7 +6,6 @@
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/RepeatedRuns.h"
 #include "passes/machine/Machine.h"
-#include "passes/machine/limits/Packed.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,7 +13,6 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-using namespace limits::warpgroup_operands;
 
 /// Bytes of a row of the narrowest swizzle.
 static constexpr int64_t leastSpanBytes = 32;
@@ -90,34 +88,8 @@ bool WarpgroupOperands::readShared(Value operand, unsigned kAxis, std::string &w
   return true;
 }
 
-/// Does `load` look values up at numbers that are loaded or computed from loads?
-static bool isLookup(gpu::LoadOp load) {
-  SmallVector<Value> work(load.getIndices());
-  llvm::SmallPtrSet<Operation *, 8> visited;
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || op->getBlock() != load->getBlock() || !visited.insert(op).second)
-      continue;
-    if (isa<gpu::LoadOp>(op))
-      return true;
-    llvm::append_range(work, op->getOperands());
-  }
-  return false;
-}
-
-/// Does each element that `load` reads stand for so many of the tile that few are read?
-static bool readsFew(gpu::LoadOp load) {
-  int64_t times = 1;
-  for (Value index : load.getIndices()) {
-    SmallVector<Value> starts;
-    if (std::optional<RepeatedRun> repeated = repeatedRun(index, starts))
-      times *= repeated->times;
-  }
-  return times >= timesOfFew;
-}
-
 /// Can the left operand's elements be computed, in the product's block, from loads of boxes? Loads
-/// of fewer elements, of which each is used for many, stay as they are, and so do lookups.
+/// of fewer elements, of which each is used for many, stay as they are.
 bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
   SmallVector<Value> work = {getWarpgroupA(dot)};
   if (auto load = work.front().getDefiningOp<gpu::LoadOp>();
@@ -133,14 +105,11 @@ bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
     auto load = dyn_cast<gpu::LoadOp>(op);
     auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     if (load && tile && tile.getShape() == tileOf(dot.getA()).getShape()) {
-      if (isLookup(load)) {
-        llvm::append_range(work, load.getIndices());
-      } else if (!readsFew(load)) {
-        if (!readBox(load.getResult(), why, /*mayRepeat=*/true))
-          return false;
-        throughRegisters.insert(load);
-      }
-    } else if (op->hasTrait<OpTrait::Elementwise>() || isa<BroadcastOp>(op)) {
+      if (!readBox(load.getResult(), why, /*mayRepeat=*/true))
+        return false;
+      throughRegisters.insert(load);
+    } else if (op->hasTrait<OpTrait::Elementwise>() ||
+               isa<BroadcastOp, IotaOp, FloorDivOp, FloorModOp>(op)) {
       llvm::append_range(work, op->getOperands());
     } else if (!isa<gpu::LoadOp>(op)) {
       why = "is not computed element by element";

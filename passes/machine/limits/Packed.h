@@ -15,15 +15,24 @@ namespace tk::limits::store_numbers {
 /// a conversion, a scale and a rounding. Predicted: products of 4096 x 4096 packed along the sum
 /// take 15.5 us a tile of 128 rows.
 inline constexpr double timeOfElement = 9e-4;
+/// Bytes that rows of boxes have, at least (BulkBox.cpp).
+inline constexpr double bytesOfRow = 32;
 /// Bytes of an element that is stored in 16 bits and read again.
 inline constexpr double bytesMoved = 4;
 /// The tiles of products whose operand threads unpack.
 inline constexpr double rowsOfTile = 128, columnsOfTile = 64;
-/// Rows of products whose sums are cut into parts where an operand is converted
-/// (SplitContractions).
-inline constexpr double rowsOfParts = 64;
+/// Terms that parts of sums are multiples of (ContractionFactors.h).
+inline constexpr int64_t termsOfPart = 128;
 
 } // namespace tk::limits::store_numbers
+
+namespace tk::limits::unpack_factors {
+
+/// Rows of a product whose sum becomes one for each number of a byte. Predicted: 64 rows of 4096 x
+/// 4096 take 36.7 us so, and 21 from boxes; 16 rows of 14336 x 4096 take 27.5 and 36.5.
+inline constexpr double mostRows = 32;
+
+} // namespace tk::limits::unpack_factors
 
 namespace tk::limits::analyze_packed {
 
@@ -31,13 +40,5 @@ namespace tk::limits::analyze_packed {
 inline constexpr int64_t columnsOfWords = 64;
 
 } // namespace tk::limits::analyze_packed
-
-namespace tk::limits::warpgroup_operands {
-
-/// So many elements of a tile of a left operand that read one stored element, such as the scale of
-/// a group, leave so few loads that they need no shared memory. Assumed.
-inline constexpr int64_t timesOfFew = 16;
-
-} // namespace tk::limits::warpgroup_operands
 
 #endif // TK_PASSES_MACHINE_LIMITS_PACKED_H

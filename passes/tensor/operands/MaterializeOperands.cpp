@@ -16,8 +16,8 @@
 //   scans        scans along a second index                             StoreScans.cpp
 //
 // The patterns from `gather` to `pad` need a target with wgmma, but for `packed-numbers`, which
-// needs a GPU target, as `invariants` does. The pattern `scans` runs for all targets. Each pattern but `unpack` and `scans` declines if the
-// store takes more time than it saves.
+// needs a GPU target, as `invariants` does. The pattern `scans` runs for all targets. Each pattern
+// but `unpack` and `scans` declines if the store takes more time than it saves.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {x[t[i], k] * w[j, k]}}
 //     =>                                                                          // gather

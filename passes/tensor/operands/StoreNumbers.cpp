@@ -8,7 +8,9 @@
 //    selects numbers by the remainder of an index, or by a loaded value (PackedFactors.h).
 // 2. A compute op stores this operand once in 16 bits, with its indices in the order of the tensor
 //    that holds the numbers. The contraction loads it.
-// 3. The pattern declines if the store takes more time than it saves. It saves the instructions of
+// 3. The pattern declines if warpgroups unpack the operand: they take the words from boxes, and
+//    other warps multiply meanwhile.
+// 4. The pattern declines if the store takes more time than it saves. It saves the instructions of
 //    each tile of rows but one, and those that idle multiprocessors do not execute.
 //
 //   %y = tk.compute ["m", "n"] {tk.reduce [sum] ["k"] {
@@ -30,7 +32,6 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/Packed.h"
-#include "passes/tensor/split/ContractionFactors.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -42,14 +43,31 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:packed-numbers";
 using namespace limits::store_numbers;
 
-/// Do warpgroups read the words of `factor` in boxes (BulkBox.h), and parts of its sum? Each index
-/// of it has whole tiles.
+/// Has a box of what `load` reads, of a tile of words, rows that are long enough? Lookups have
+/// none.
+static bool hasBox(LoadOp load, Block *body) {
+  if (llvm::any_of(getSlice(load.getIndices(), body), llvm::IsaPred<LoadOp>) ||
+      load.getIndices().empty())
+    return false;
+  auto quotient = load.getIndices().back().getDefiningOp<FloorDivOp>();
+  std::optional<int64_t> run = quotient ? getConstantIndex(quotient.getRhs()) : std::nullopt;
+  // One number of a group that is as long as a tile needs no box.
+  return !run || *run >= termsOfPart ||
+         columnsOfTile / static_cast<double>(*run) * load.getType().getIntOrFloatBitWidth() / 8 >=
+             bytesOfRow;
+}
+
+/// Do warpgroups read the words of `factor` in boxes (BulkBox.h), and parts of its sum? The columns
+/// have whole tiles.
 static bool isReadInBoxes(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value factor) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   if (!hasFeature(target, Feature::WarpgroupProducts) ||
-      classifyFactors(kernel, reduce) != Factors::Converted)
+      !isUnpackedInParts(kernel, reduce, factor, termsOfPart))
     return false;
+  for (Operation *op : getSlice(factor, reduce.getBlock()))
+    if (auto load = dyn_cast<LoadOp>(op); load && !hasBox(load, reduce.getBlock()))
+      return false;
   return llvm::all_of(
       llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()), [&](auto entry) {
         auto [index, extent] = entry;
@@ -67,9 +85,7 @@ static double timeInTiles(KernelOp kernel, ComputeOp compute, ReduceOp reduce, V
     (Dependence(ValueRange{index}).on(factor) ? columns : rows) *= guessSize(kernel, extent);
   const double tilesOfRows = std::ceil(rows / rowsOfTile);
   const double blocks = tilesOfRows * std::ceil(columns / columnsOfTile);
-  // Sums whose words warpgroups read in boxes are cut into parts: no multiprocessor is idle.
-  const bool isCut = rows <= rowsOfParts && isReadInBoxes(kernel, compute, reduce, factor);
-  const double idle = isCut ? 1.0 : std::max(1.0, static_cast<double>(processors) / blocks);
+  const double idle = std::max(1.0, static_cast<double>(processors) / blocks);
   return timeOfElement * elements * tilesOfRows * idle;
 }
 
@@ -140,17 +156,16 @@ void PackedOperand::replace() {
     extents.push_back(axis.extent);
     indices.push_back(axis.index);
   }
-  const std::string name =
-      (cast<StringAttr>(compute.getNames()[0]).getValue() + ".unpacked").str();
+  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".unpacked").str();
   OpBuilder builder(compute);
-  auto stored = ComputeOp::create(
-      builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &body, Location loc, ValueRange places) {
-        IRMapping mapping;
-        mapping.map(indices, places);
-        YieldOp::create(body, loc, cloneFrom(body, factor, compute, mapping));
-      });
+  auto stored =
+      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
+                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                        [&](OpBuilder &body, Location loc, ValueRange places) {
+                          IRMapping mapping;
+                          mapping.map(indices, places);
+                          YieldOp::create(body, loc, cloneFrom(body, factor, compute, mapping));
+                        });
   OpBuilder after(factor.getContext());
   after.setInsertionPointAfterValue(factor);
   factor.replaceAllUsesWith(
@@ -161,6 +176,9 @@ void PackedOperand::replace() {
 bool PackedOperand::store(int64_t processors) {
   if (!factor)
     return false;
+  if (isReadInBoxes(kernel, compute, reduce, factor))
+    return decline(reduce, passName,
+                   "warpgroups unpack the operand under their products, from boxes of its words");
   if (!readAxes())
     return decline(reduce, passName, "the packed operand is not over indices of its own");
   double elements = 1;

@@ -6,6 +6,7 @@
 // 1. The pattern matches a sum over `k` in 0 .. K of two operands. One is loaded with `k` as its
 //    last index. The other is computed from bytes at `k / n` (n is 2 or 4). Otherwise it depends on
 //    `k` only by `k % n` and by quotients by multiples of n. n must divide K.
+//    There are at most 32 rows, or the program does not say how many.
 // 2. A compute op stores the first operand as n tensors: tensor r has the elements with `k % n ==
 //    r`.
 // 3. The sum becomes n sums over the bytes, in one loop that reads each byte once. `k % n` is a
@@ -21,9 +22,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/operands/UnpackFactors.h"
 #include "passes/machine/limits/Operands.h"
+#include "passes/machine/limits/Packed.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 
@@ -126,9 +129,20 @@ static Value countBytes(KernelOp kernel, PackedSum &sum, Value terms) {
                             arith::ConstantIndexOp::create(builder, loc, sum.number));
 }
 
+/// Have the results so many rows that warpgroups, or a stored operand, take less time?
+static bool hasManyRows(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
+  Value packed = findPackedFactor(reduce);
+  double rows = 1;
+  for (auto [index, extent] :
+       llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
+    if (packed && !Dependence(ValueRange{index}).on(packed))
+      rows *= static_cast<double>(getSizeFact(kernel, extent).upper.value_or(1));
+  return rows > mostRows;
+}
+
 static std::optional<PackedSum> readPackedSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getNumIndices() != 1 || !isMatrixProduct(reduce) ||
-      getConstantIndex(reduce.getLower()[0]) != 0)
+      getConstantIndex(reduce.getLower()[0]) != 0 || hasManyRows(kernel, compute, reduce))
     return std::nullopt;
   Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
   for (unsigned side : {0, 1}) {

@@ -57,27 +57,6 @@ static bool isZeroOfZeros(Value factor) {
          llvm::all_of(op->getOperands(), isZeroOfZeros);
 }
 
-/// Is `factor` computed from packed numbers that parts of the sum can read: all that is loaded for
-/// it along the sum lies in words and groups, which no part cuts? Other elements than those of the
-/// sum's whole range are never read, so that nothing needs to be zero behind it.
-static bool isUnpackedInParts(KernelOp kernel, ReduceOp reduce, Value factor) {
-  const int64_t divisor = getSizeFact(kernel, reduce.getUpper()[0]).divisor;
-  if (!isUnpacked(withoutExtension(factor), reduce) || divisor % convertedUnit != 0)
-    return false;
-  Value k = reduce.getIndex(0);
-  return llvm::all_of(getSlice(factor, reduce.getBlock()), [&](Operation *op) {
-    if (op->getNumRegions() != 0)
-      return false;
-    if (!llvm::is_contained(op->getOperands(), k))
-      return true;
-    if (isa<FloorDivOp, FloorModOp>(op) && op->getOperand(0) == k) {
-      std::optional<int64_t> run = getConstantIndex(op->getOperand(1));
-      return run && *run > 0 && convertedUnit % *run == 0;
-    }
-    return isa<LoadOp>(op);
-  });
-}
-
 /// Do both factors of `product` run along `k` in memory?
 static bool areAlong(Operation *product, Value k) {
   return llvm::all_of(product->getOperands(), [&](Value factor) {
@@ -137,7 +116,7 @@ Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
     return Factors::Wide;
   unsigned asStored = 0, narrow = 0;
   for (Value factor : product->getOperands()) {
-    if (isUnpackedInParts(kernel, reduce, factor))
+    if (isUnpackedInParts(kernel, reduce, factor, convertedUnit))
       continue;
     std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
     if (!loads || !isZeroOfZeros(factor) || !llvm::all_of(*loads, [&](LoadOp load) {
@@ -214,7 +193,8 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();
   });
-  if (others.wasInterrupted() || !hasTiles(compute, reduce) || reduce->getBlock() != compute.getBlock())
+  if (others.wasInterrupted() || !hasTiles(compute, reduce) ||
+      reduce->getBlock() != compute.getBlock())
     return false;
   if (carriesWideProducts(compute, reduce))
     return true;

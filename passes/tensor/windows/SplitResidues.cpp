@@ -17,8 +17,8 @@
 //    the sum has no index for the phase. The old compute op selects the sum or 0.
 //
 // A transposed convolution may also be written without a mask, by the phase of its results: the
-// weights are read at `(p + c) % s + s * r`, the image at `(p + c) / s - r`. Such an index `p` has a
-// phase and a place too, and the sum stays over `r`:
+// weights are read at `(p + c) % s + s * r`, the image at `(p + c) / s - r`. Such an index `p` has
+// a phase and a place too, and the sum stays over `r`:
 //
 //   %y = tk.compute ["p"] {tk.reduce [sum] ["c", "r"] {x[c, (p + 1) / 2 - r] * w[c, (p + 1) % 2 +
 //          2 * r]}}
