@@ -31,43 +31,9 @@ TermPtr GradKernel::define(const std::string &base, const std::vector<IndexRef> 
   return elementAt(name, list);
 }
 
-namespace {
-/// A product taken apart; a sign goes along.
-struct Product {
-  std::vector<TermPtr> above, below;
-  bool isNegative = false;
-
-  void take(const TermPtr &term) {
-    if (term->kind == TermKind::Neg) {
-      isNegative = !isNegative;
-      return take(term->args[0]);
-    }
-    if (term->is(BinaryOp::Mul)) {
-      take(term->args[0]);
-      return take(term->args[1]);
-    }
-    if (term->is(BinaryOp::Div)) {
-      take(term->args[0]);
-      below.push_back(term->args[1]);
-      return;
-    }
-    above.push_back(term);
-  }
-};
-} // namespace
-
 static bool rests(const TermPtr &term, const std::vector<IndexRef> &on) {
   std::set<IndexRef> used = freeIndices(term);
   return std::any_of(on.begin(), on.end(), [&](IndexRef index) { return used.count(index) != 0; });
-}
-
-static TermPtr productOf(const std::vector<TermPtr> &above, const std::vector<TermPtr> &below) {
-  TermPtr product = real(1);
-  for (const TermPtr &factor : above)
-    product = mul(product, factor);
-  for (const TermPtr &factor : below)
-    product = div(product, factor);
-  return product;
 }
 
 /// The adjoint reads 0 outside its tensor, so that it needs no condition for loops that end there.

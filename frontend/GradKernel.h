@@ -115,6 +115,19 @@ private:
   TermPtr local(const std::string &base, const TermPtr &value,
                 const std::vector<TermPtr> &conditions, const Statement &owner,
                 const std::vector<IndexRef> &over = {});
+  /// Factors of a product whose indices are among those of one of them.
+  struct Operand {
+    Product factors;
+    std::set<IndexRef> indices;
+    bool isActive = false;
+  };
+  std::vector<Operand> group(const Product &product, Product &rest) const;
+  bool sharesAdjoint(const TermPtr &operand) const;
+  TermPtr nameOperand(const TermPtr &operand, const std::vector<TermPtr> &conditions,
+                      const Statement &owner);
+  /// A sum's body with locals for operands that are expressions (GradOperands.cpp).
+  TermPtr nameOperands(const TermPtr &body, const std::set<IndexRef> &all,
+                       const std::vector<TermPtr> &conditions, const Statement &owner);
   void enter(Statement statement);
   void declareAxes(const std::string &name, const std::vector<IndexRef> &list);
 

@@ -264,16 +264,6 @@ void GradKernel::enter(Statement statement) {
   statements.push_back(std::move(statement));
 }
 
-/// A condition on sizes and indices: what the proof of an access may rest on.
-static bool isOfIndices(const TermPtr &condition) {
-  bool result = true;
-  walk(condition, [&](const Term &t) {
-    result &= t.kind != TermKind::Reduce && (t.kind != TermKind::Access || t.args.empty());
-    return result;
-  });
-  return result;
-}
-
 /// A local of the kernel's for a part of a statement, which has the indices of `over` in any case.
 TermPtr GradKernel::local(const std::string &base, const TermPtr &value,
                           const std::vector<TermPtr> &conditions, const Statement &owner,
@@ -342,6 +332,8 @@ TermPtr GradKernel::extract(const TermPtr &term, std::vector<TermPtr> &condition
                            [&](IndexRef binder) { return mentions(args[0], binder); });
   if (!isLinear && (!isPlain(args[0]) || !isRow) && isActive(args[0]))
     args[0] = local(owner.name + "_term", args[0], around, owner, over);
+  if (isLinear)
+    args[0] = nameOperands(args[0], freeIndices(args[0]), around, owner);
   TermPtr result = withArgs(term, std::move(args));
   if (isRoot)
     return result;

@@ -201,6 +201,15 @@ bool readsBare(const TermPtr &term) {
   return result;
 }
 
+bool isOfIndices(const TermPtr &condition) {
+  bool result = true;
+  walk(condition, [&](const Term &t) {
+    result &= t.kind != TermKind::Reduce && (t.kind != TermKind::Access || t.args.empty());
+    return result;
+  });
+  return result;
+}
+
 TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value) {
   // Conditions that read elements stand inside the others, which say that they may.
   TermPtr outer, inner;
@@ -225,6 +234,32 @@ TermPtr withArgs(const TermPtr &term, std::vector<TermPtr> args) {
     return make(std::move(t));
   }
   }
+}
+
+void Product::take(const TermPtr &term) {
+  if (term->kind == TermKind::Neg) {
+    isNegative = !isNegative;
+    return take(term->args[0]);
+  }
+  if (term->is(BinaryOp::Mul)) {
+    take(term->args[0]);
+    return take(term->args[1]);
+  }
+  if (term->is(BinaryOp::Div)) {
+    take(term->args[0]);
+    below.push_back(term->args[1]);
+    return;
+  }
+  above.push_back(term);
+}
+
+TermPtr productOf(const std::vector<TermPtr> &above, const std::vector<TermPtr> &below) {
+  TermPtr product = real(1);
+  for (const TermPtr &factor : above)
+    product = mul(product, factor);
+  for (const TermPtr &factor : below)
+    product = div(product, factor);
+  return product;
 }
 
 bool equal(const TermPtr &a, const TermPtr &b) {

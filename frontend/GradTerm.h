@@ -93,6 +93,15 @@ TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value);
 /// The same term with other arguments.
 TermPtr withArgs(const TermPtr &term, std::vector<TermPtr> args);
 
+/// A product taken apart; a sign goes along.
+struct Product {
+  std::vector<TermPtr> above, below;
+  bool isNegative = false;
+
+  void take(const TermPtr &term);
+};
+TermPtr productOf(const std::vector<TermPtr> &above, const std::vector<TermPtr> &below);
+
 bool equal(const TermPtr &a, const TermPtr &b);
 /// What stands in the place of indices.
 using Substitution = std::map<IndexRef, TermPtr>;
@@ -105,6 +114,8 @@ bool mentions(const TermPtr &term, IndexRef index);
 /// Whether all elements that a term reads stand at bare indices, so that it may be read under any
 /// condition.
 bool readsBare(const TermPtr &term);
+/// Whether a condition is on sizes and indices, so that the proof of an access may rest on it.
+bool isOfIndices(const TermPtr &condition);
 
 /// What printing has to know: where the axes of tensors begin and end, and which names are taken.
 struct Axis {

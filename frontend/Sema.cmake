@@ -7,6 +7,7 @@ add_library(tk_frontend STATIC
   GradCombine.cpp
   GradCopies.cpp
   Gradient.cpp
+  GradOperands.cpp
   GradPrint.cpp
   GradPrintKernel.cpp
   GradReduce.cpp

@@ -86,6 +86,28 @@ TEST_CASE("gradients of reductions") {
   }
 }
 
+TEST_CASE("gradients of contractions of operands that are expressions") {
+  for (const char *e :
+       {"(x[n, d] - m[d]) * m[d] * w[n, e]", "-(x[n, d] * m[d]) / (w[n, e] + m[e] + 3) * 2.5",
+        "x[n, d] * w[n, e] + (x[n, e] + m[e]) * w[n, d] - m[d]",
+        "exp(x[n, d] * m[d]) * (if w[n, e] > 0 then w[n, e] * m[e] else m[e])",
+        "max(x[n, d], m[d]) * sum[k](w[n, k] * m[k]) * w[n, e]",
+        "(x[n, d] - m[d]) * (if n > 0 then w[n - 1, e] * m[e] else 0.0)"}) {
+    INFO(e);
+    for (const char *before : {"sum[n](", "if d > 0 then mean[n](", "exp(0.1 * sum[n]("}) {
+      const bool isChosen = before[0] == 'i', isInside = before[0] == 'e';
+      Gradient("kernel k(x: f64[N, D], m: f64[D], w: f64[N, D]) -> (y: f64[D, D]) { y[d, e] = " +
+                   std::string(before) + e +
+                   (isInside   ? "))"
+                    : isChosen ? ") else m[e]"
+                               : ")") +
+                   " }\ngrad g = k wrt (x, m, w)",
+               {{"N", 4}, {"D", 3}})
+          .check();
+    }
+  }
+}
+
 TEST_CASE("gradients of normalisers and scans that are results") {
   for (const char *e :
        {"softmax[c](x[r, c])", "softmax[r, c](x[r, c] * w[c])", "log_softmax[c](x[r, c])",
