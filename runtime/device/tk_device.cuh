@@ -1,5 +1,5 @@
 // The primitives that emitted kernels are written in, in PTX. The emulator implements the same
-// functions for the host and shares the headers types, math, division, soft_cap, reduce and random;
+// functions for the host and shares the headers types, math, sine, division, soft_cap, reduce and random;
 // README.md in this folder lists them with what each one means. NVRTC compiles this without any
 // other header.
 #pragma once
@@ -27,6 +27,7 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "scalar.cuh"
 #include "math.cuh"
 #include "division.cuh"
+#include "sine.cuh"
 #include "soft_cap.cuh"
 #include "warp.cuh"
 #include "memory.cuh"

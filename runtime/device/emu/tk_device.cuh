@@ -34,6 +34,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "scalar.cuh"
 #include "math.cuh"
 #include "division.cuh"
+#include "sine.cuh"
 #include "soft_cap.cuh"
 #include "warp.cuh"
 #include "memory.cuh"

@@ -2,6 +2,7 @@
 #include "KernelHarness.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -77,6 +78,48 @@ TEST_CASE("approximations are within their bounds, of pairs and by either way", 
   x[10] = NAN;
   x[12] = 11.5f, x[13] = -11.5f;
   check(approximation, 2, x);
+}
+
+TEST_CASE("sines and cosines are within 1.5 ulp for arguments of any size", "[emu]") {
+  struct Case {
+    const char *call;
+    double (*exact)(double);
+  };
+  const Case function =
+      GENERATE(Case{"tk::sin", std::sin}, Case{"tk::cos", [](double v) { return std::cos(v); }});
+  std::vector<float> x(size_t{4096} * 256);
+  for (size_t i = 0; i < x.size(); ++i) { // all exponents, both signs
+    const auto bits = static_cast<uint32_t>(i * 4093 + i / 3);
+    std::memcpy(&x[i], &bits, sizeof bits);
+  }
+  x[0] = -0.0f, x[1] = INFINITY, x[2] = -INFINITY, x[3] = NAN, x[4] = 71476.0f, x[5] = 71476.01f;
+  std::vector<float> y(x.size());
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  for (int r = 0; r < 4096; ++r)
+    tk::put(&y[4096 * tk::thread_index() + r], )" +
+                  std::string(function.call) + R"((tk::get(&x[4096 * tk::thread_index() + r])));
+})");
+  k.threads = 256;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  size_t wrong = 0;
+  float first = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!std::isfinite(x[i])) {
+      CHECK(std::isnan(y[i]));
+      continue;
+    }
+    const double exact = function.exact(x[i]);
+    const double ulp = std::ldexp(1.0, std::max(std::ilogb(exact), -126) - 23);
+    const bool isRight = std::abs(y[i] - exact) <= 1.5 * ulp &&
+                         (exact != 0 || std::signbit(y[i]) == std::signbit(exact));
+    if (!isRight && wrong++ == 0)
+      first = x[i];
+  }
+  INFO("of " << first);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("soft caps of fragments are within their bound, whichever way a warp takes", "[emu]") {
