@@ -34,7 +34,7 @@ template <typename A> void visit(A &archive, Parameter &value) {
          value.default_text, value.span);
 }
 template <typename A> void visit(A &archive, Check &value) {
-  bounded(archive, value.kind, 4);
+  bounded(archive, value.kind, 5);
   fields(archive, value.condition, value.text, value.span);
 }
 template <typename A> void visit(A &archive, Signature &value) {

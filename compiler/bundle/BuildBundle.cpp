@@ -69,10 +69,11 @@ std::vector<Facts> assumptionsOf(const Signature &signature, const BundleRequest
   std::vector<Facts> list;
   for (const VariantRequest &wanted : request.variants) {
     Facts facts = factsOf(signature, wanted);
-    if (!signature.cases.empty() && !wanted.general) {
-      list.push_back(facts);
-      list.back().cases.assign(signature.cases.size(), true);
-    }
+    Facts usual = facts;
+    for (const Check &check : signature.cases)
+      usual.cases.push_back(check.kind != Check::Kind::extent); // sizes are whatever they are
+    if (!wanted.general && llvm::is_contained(usual.cases, true))
+      list.push_back(usual);
     list.push_back(std::move(facts));
   }
   if (anyStrided(signature))

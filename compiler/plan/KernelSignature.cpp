@@ -1,6 +1,7 @@
 //===- KernelSignature.cpp - a kernel as its caller sees it ---------------===//
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tk/TkScheduleOps.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/StrideAxes.h"
 
 #include "compiler/plan/HostExpr.h"
@@ -155,8 +156,8 @@ private:
     Expr all(int64_t{1});
     for (Value condition : op.getConditions())
       all = Expr::apply(ExprOp::logical_and, all, exprOf(condition));
-    signature.cases.push_back(
-        {Check::Kind::scalar, all, op.getText().str(), sourceSpanOf(op.getLoc())});
+    const auto kind = isOfSize(op) ? Check::Kind::extent : Check::Kind::scalar;
+    signature.cases.push_back({kind, all, op.getText().str(), sourceSpanOf(op.getLoc())});
   }
 
   void addDefault(DefaultOp op) {

@@ -18,6 +18,12 @@
 //
 //   y[g in 0..G] = sum[i](s[i] == g ? x[i] : 0)    →    tk.scalar_case %0, "G <= 1024", and others
 //
+// 5. Integers that an extent of a compute op is computed from have bounds and divisors: powers of
+// two,
+//    as dimensions have. Tiles fit rows of known bounds, and vectors need divisors.
+//
+//   y[q in 0..Q] = x[2 * q]    →    tk.scalar_case %0, "Q <= 4", and others; %1, "Q % 2 == 0", …
+//
 // A case is one of all its conditions. NaN and infinity are in none.
 //
 //===----------------------------------------------------------------------===//
@@ -249,6 +255,41 @@ static void addBoundCases(OpBuilder &builder, BlockArgument parameter, StringRef
   }
 }
 
+/// Is an extent of a compute op computed from `parameter`?
+static bool isSize(KernelOp kernel, BlockArgument parameter) {
+  Dependence onIt{ValueRange(parameter)};
+  return llvm::any_of(kernel.getBody().getOps<ComputeOp>(), [&](ComputeOp compute) {
+    return llvm::any_of(compute.getExtents(), [&](Value extent) { return onIt.on(extent); });
+  });
+}
+
+static void addSizeCases(OpBuilder &builder, BlockArgument parameter, StringRef name) {
+  const AssumedInteger known = assumedIntegerOf(parameter);
+  Location loc = parameter.getLoc();
+  Value size = parameter.getType().isIndex()
+                   ? Value(parameter)
+                   : arith::IndexCastOp::create(builder, loc, builder.getIndexType(), parameter);
+  auto add = [&](arith::CmpIPredicate predicate, Value value, int64_t number, std::string text) {
+    Value limit = arith::ConstantIndexOp::create(builder, loc, number);
+    Value holds = arith::CmpIOp::create(builder, loc, predicate, value, limit);
+    ScalarCaseOp::create(builder, loc, ValueRange{holds}, text);
+  };
+  for (int64_t bound = kShortestExtent; bound <= kLongestExtent; bound *= 2)
+    if (!known.most || bound < *known.most)
+      add(arith::CmpIPredicate::sle, size, bound, llvm::formatv("{0} <= {1}", name, bound).str());
+  for (int64_t divisor = 2; divisor <= kLargestExtentDivisor; divisor *= 2)
+    if (known.divisor < divisor) {
+      Value by = arith::ConstantIndexOp::create(builder, loc, divisor);
+      add(arith::CmpIPredicate::eq, FloorModOp::create(builder, loc, size, by), 0,
+          llvm::formatv("{0} % {1} == 0", name, divisor).str());
+    }
+}
+
+bool isOfSize(ScalarCaseOp scalars) {
+  return scalars.getConditions().size() == 1 &&
+         scalars.getConditions().front().getDefiningOp<arith::CmpIOp>();
+}
+
 void addScalarCases(KernelOp kernel) {
   auto computes = kernel.getBody().getOps<ComputeOp>();
   if (computes.empty())
@@ -257,9 +298,12 @@ void addScalarCases(KernelOp kernel) {
   OpBuilder builder(*computes.begin());
   for (auto [number, parameter] : llvm::enumerate(kernel.getParamArguments())) {
     if (parameter.getType().isSignlessInteger(32) || parameter.getType().isSignlessInteger(64) ||
-        parameter.getType().isIndex())
+        parameter.getType().isIndex()) {
       if (isNumberOfGroups(kernel, parameter))
         addBoundCases(builder, parameter, kernel.getParam(number).getName());
+      else if (isSize(kernel, parameter))
+        addSizeCases(builder, parameter, kernel.getParam(number).getName());
+    }
     if (scores.empty())
       continue;
     Dependence onIt{ValueRange(parameter)};

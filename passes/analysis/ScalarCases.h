@@ -3,6 +3,7 @@
 #define TK_PASSES_ANALYSIS_SCALARCASES_H
 
 #include "dialects/tk/TkDialect.h"
+#include "dialects/tk/TkScheduleOps.h"
 
 #include <optional>
 #include <vector>
@@ -34,6 +35,16 @@ inline constexpr int64_t kWindowTile = 128, kLeastWindow = 384, kLongestWindow =
 
 /// The bounds of numbers of groups: powers of four (passes/tensor/keys/SortTerms.cpp).
 inline constexpr int64_t kFewestGroups = 16, kMostGroups = int64_t(1) << 24;
+
+/// The bounds of sizes that scalars are, powers of two: tiles are planned for them
+/// (passes/plan/PlanElements.cpp). Longer ones are longer than a tile.
+inline constexpr int64_t kShortestExtent = 4, kLongestExtent = 2048;
+
+/// The largest divisor of such sizes: 16 bytes have as many elements of 8 bits.
+inline constexpr int64_t kLargestExtentDivisor = 16;
+
+/// Is a case one of a size, which is a condition on an integer alone?
+bool isOfSize(ScalarCaseOp scalars);
 
 /// Adds the conditions on scalar parameters that passes would use and that nothing says yet, as
 /// tk.scalar_case. To be called on a kernel out of the frontend.

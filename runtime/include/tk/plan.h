@@ -52,6 +52,7 @@ struct Check {
     bounds,     ///< an access that is inside its tensor for some sizes only
     schedule,   ///< the `when` clause of a schedule block: it selects a variant, and may fail
     scalar,     ///< what code for some values of scalars rests on: so does this
+    extent,     ///< the same of one size that a scalar is
   };
   Kind kind = Kind::constraint;
   DimExpr condition; ///< holds where not 0
