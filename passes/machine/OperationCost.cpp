@@ -1,11 +1,14 @@
 //===- OperationCost.cpp - what an operation of a tile costs --------------===//
 #include "passes/machine/OperationCost.h"
 
+#include "dialects/tk/TkDialect.h"
+#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -51,7 +54,7 @@ static const FunctionCost *findFunction(StringRef name) {
       {"math.log", {10, 1, 2}},       {"math.log2", {9, 1, 1}},
       {"math.log1p", {14, 1, 4}},     {"math.expm1", {14, 1, 6}},
       {"math.tanh", {14, 2, 2}},      {"math.erf", {18, 1, 8}},
-      {"math.sin", {20, 1, 4}},       {"math.cos", {20, 1, 4}},
+      {"math.sin", {26, 0, 4}},       {"math.cos", {26, 0, 4}},
       {"math.sqrt", {8, 1, 2}},       {"math.rsqrt", {4, 1, 1}},
       {"math.powf", {45, 1, 6}},      {"arith.divf", {9, 1, 2}},
       {"tk.div_or_zero", {11, 1, 3}}, {"tk.exp_diff", {7, 1, 2}},
@@ -77,10 +80,23 @@ static double conversionCost(Operation *op) {
   return isa<arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp>(op) ? 3 : 0.5;
 }
 
+/// Instructions of a quotient or remainder of indices of a tile: by a power of two one, by another
+/// constant a product with its reciprocal, by a number of the launch the same with more around it.
+static double indexDivisionCost(Operation *op) {
+  APInt divisor;
+  Value one = gpu::splatSource(op->getOperand(1));
+  if (matchPattern(one ? one : op->getOperand(1), m_ConstantInt(&divisor)))
+    return divisor.isPowerOf2() ? 1 : 4;
+  return one ? 8 : 25;
+}
+
 ElementCost elementCost(Operation *op) {
   if (op->getNumResults() != 1 || isa<arith::ConstantOp>(op))
     return {};
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (element.isIndex() && isa<FloorDivOp, FloorModOp>(op) &&
+      isa<RankedTensorType>(op->getResult(0).getType()))
+    return {indexDivisionCost(op), 0, 0, 0};
   if (element.isIndex())
     return {0.5, 0, 0, 0}; // most of it is folded into addresses or done once
   const bool isFloat = isa<FloatType>(element);

@@ -103,4 +103,39 @@ TK_DEVICE float div_or_zero(float a, float b) {
   return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? a : a / b;
 }
 
+// What many indices are divided by, with the same quotients as floor_div. Each takes seven
+// instructions, where a division takes 25.
+//   1. 2^s is the least power of two that is not below |y|. The factor is 2^(31 + s) / |y|, rounded
+//      up: it has 32 bits, and its product with a number below 2^31 has the quotient above bit 31 + s.
+//   2. With a divisor of 32 bits, y 2^(32 - s), the factor is a quotient of 2^63. Floats give its 22
+//      highest bits, a second quotient the others but for the last one, which a comparison gives.
+//   3. For numbers below 0 it divides -1 - x, whose quotient is -1 - q.
+struct IndexDivisor {
+  int divisor, sign, mask;
+  u32 factor, shift;
+  TK_DEVICE explicit IndexDivisor(int y) {
+    divisor = y;
+    sign = y < 0 ? -1 : 1;
+    mask = y == 0 ? 0 : -1; // quotients by 0 are 0
+    const u32 size = y == 0 ? 1 : y < 0 ? 0 - (u32)y : (u32)y;
+    shift = 0;
+    TK_UNROLL for (u32 step = 16; step > 0; step /= 2) if (size - 1 >> shift >> step) shift += step;
+    shift += size > 1;
+    const u64 wide = (u64)size << (32 - shift);
+    const float inverse = 1.0f / (float)wide;
+    const u64 first = (u64)(inverse * 0x1.fffff8p62f);
+    const i64 rest = (i64)((1ull << 63) - first * wide), more = (i64)((float)rest * inverse);
+    const i64 last = rest - more * (i64)wide;
+    factor = (u32)(first + (u64)more) + (last > 0) + (last > (i64)wide);
+  }
+};
+TK_DEVICE int floor_div(int x, const IndexDivisor &by) {
+  const int number = (int)((u32)x * (u32)by.sign), flip = number >> 31;
+  const u32 quotient = (u32)((u64)((u32)(number ^ flip) * 2) * by.factor >> 32) >> by.shift;
+  return ((int)quotient ^ flip) & by.mask;
+}
+TK_DEVICE int floor_mod(int x, const IndexDivisor &by) {
+  return (x - floor_div(x, by) * by.divisor) & by.mask;
+}
+
 } // namespace tk

@@ -120,6 +120,24 @@ std::string KernelEmitter::divisor(const std::string &argument) {
   return name;
 }
 
+/// The quotient or remainder of several indices of a thread by one of the launch's numbers, by what
+/// their divisions have in common; nothing for others.
+std::optional<std::string> KernelEmitter::dividedIndex(Operation *op, Operands in) {
+  constexpr unsigned fewest = 4; // what they have in common takes as long as two divisions
+  Value result = op->getResult(0), by = gpu::splatSource(op->getOperand(1));
+  auto argument = dyn_cast_or_null<BlockArgument>(by);
+  if (!argument || !isa<gpu::FuncOp>(argument.getOwner()->getParentOp()) ||
+      !getElementTypeOrSelf(result.getType()).isIndex() ||
+      typeName(getElementTypeOrSelf(result.getType())) != "int" || registersOf(result) < fewest)
+    return std::nullopt;
+  std::string &name = hoistedNames[names.lookup(by) + " as an index's divisor"];
+  if (name.empty()) {
+    name = freshName("divisor");
+    prologue += "  const tk::IndexDivisor " + name + "(" + names.lookup(by) + ");\n";
+  }
+  return call(isa<FloorModOp>(op) ? "floor_mod" : "floor_div", {in[0], name});
+}
+
 /// Which power of 2 a division divides by, if it is a known one: a shift and a mask then say more
 /// of the result than a division that rounds down, such as which of its bits are 0.
 static std::optional<unsigned> powerOfDivisor(Operation *op) {
@@ -162,6 +180,8 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::DivUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("/"); })
       .Case<arith::RemUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("%"); })
       .Case<arith::FloorDivSIOp, FloorDivOp>([&](auto) {
+        if (std::optional<std::string> index = dividedIndex(op, in))
+          return *index;
         return power ? narrow(binary({in[0], std::to_string(*power)}, ">>"))
                      : "tk::floor_div<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
@@ -169,6 +189,8 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
         return "(-tk::floor_div<" + typeName(result) + ">(-" + in[0] + ", " + in[1] + "))";
       })
       .Case<FloorModOp>([&](auto) {
+        if (std::optional<std::string> index = dividedIndex(op, in))
+          return *index;
         return power ? narrow(binary({in[0], std::to_string((1 << *power) - 1)}, "&"))
                      : "tk::floor_mod<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })

@@ -75,6 +75,7 @@ private:
   std::string hoisted(const std::string &expression, llvm::StringRef hint);
   /// The name of an argument that loops divide by, with its reciprocal.
   std::string divisor(const std::string &argument);
+  std::optional<std::string> dividedIndex(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   unsigned elementBytes(mlir::Type type);
   std::string literal(mlir::TypedAttr value);
 
