@@ -99,6 +99,9 @@ namespace tk::limits::unroll_reductions {
 
 /// How many terms are written out.
 inline constexpr int64_t mostTerms = 8;
+/// The same of windows whose places are folded: those of 3 x 3 elements.
+inline constexpr int64_t mostWindowTerms = 9;
+inline constexpr int64_t mostWindowOperations = 288;
 /// Of a product's factor that lies along memory, by how many results.
 inline constexpr int64_t mostReads = 8;
 /// How many operations that makes at most.

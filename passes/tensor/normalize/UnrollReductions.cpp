@@ -8,9 +8,9 @@
 //   tk.reduce [sum] ["j"] from (0) to (2) {%x = load %u[%i, %j]; ...}
 //     →  addf (load %u[%i, 0] ...), (load %u[%i, 1] ...)
 //
-// Elements that read neighbours along the index (windows) slide in registers instead. Long
-// functions, loops and gathers are not repeated. Contractions whose operands many results share are
-// left to tiles.
+// Elements that read neighbours along the index (windows) slide in registers instead, unless their
+// places are folded at the ends of the tensor, by a clamp or a remainder. Long functions, loops and
+// gathers are not repeated. Contractions whose operands many results share are left to tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/limits/Operands.h"
@@ -46,12 +46,38 @@ static bool isScheduled(ReduceOp reduce) {
          });
 }
 
-/// How many terms `reduce` has, if that is known.
-static std::optional<int64_t> countTerms(ReduceOp reduce) {
+/// How many values each index of `reduce` has, if that is known.
+static std::optional<SmallVector<int64_t>> countTerms(ReduceOp reduce) {
   auto kernel = reduce->getParentOfType<KernelOp>();
-  if (!kernel || getConstantIndex(reduce.getLower()[0]) != 0)
-    return std::nullopt;
-  return getSizeFact(kernel, reduce.getUpper()[0]).exact;
+  SmallVector<int64_t> counts;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    std::optional<int64_t> count = kernel ? getSizeFact(kernel, upper).exact : std::nullopt;
+    if (!count || getConstantIndex(lower) != 0)
+      return std::nullopt;
+    counts.push_back(*count);
+  }
+  return counts;
+}
+
+/// Does the place `at` follow `index` through a clamp or a remainder? Such a window does not slide.
+static bool isFolded(Value at, Value index) {
+  Operation *op = at.getDefiningOp();
+  if (!op || !llvm::is_contained(getIterationIndices(at), index))
+    return false;
+  return isa<arith::MinSIOp, arith::MaxSIOp, FloorModOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) { return isFolded(operand, index); });
+}
+
+static bool hasFolded(ReduceOp reduce) {
+  return reduce
+      ->walk([&](LoadOp load) {
+        const bool any = llvm::any_of(load.getIndices(), [&](Value at) {
+          return llvm::any_of(reduce.getBlock()->getArguments(),
+                              [&](Value index) { return at != index && isFolded(at, index); });
+        });
+        return any ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Is something loaded on the way to `value`, within its statement?
@@ -76,7 +102,8 @@ static bool isGathered(LoadOp load) {
                          .wasInterrupted();
 }
 
-/// Is each access along `index` at that index alone, and is nothing in `block` repeated in vain?
+/// Is each access along `index` at that index alone or at a folded place, and is nothing in `block`
+/// repeated in vain?
 static bool isPlain(Block &block, Value index) {
   for (Operation &op : block.without_terminator()) {
     if (op.getNumRegions() > 0 || isLongFunction(&op) || isa<math::ExpOp, math::LogOp>(op))
@@ -87,7 +114,7 @@ static bool isPlain(Block &block, Value index) {
     if (isGathered(load))
       return false;
     for (Value at : load.getIndices())
-      if (at != index && llvm::is_contained(getIterationIndices(at), index))
+      if (at != index && llvm::is_contained(getIterationIndices(at), index) && !isFolded(at, index))
         return false;
   }
   return true;
@@ -121,13 +148,21 @@ bool tk::unrollReduction(ReduceOp reduce) {
   ReduceKind kind = reduce.getKind(0);
   bool isKnown = kind == ReduceKind::Sum || kind == ReduceKind::Prod || kind == ReduceKind::Max ||
                  kind == ReduceKind::Min;
-  if (reduce.isOnline() || !isKnown || reduce.getNumIndices() != 1 || isScheduled(reduce) ||
-      (isContraction(reduce) && !sharesLittle(reduce)))
+  const bool isWindow = hasFolded(reduce);
+  if (reduce.isOnline() || !isKnown || (reduce.getNumIndices() != 1 && !isWindow) ||
+      isScheduled(reduce) || (isContraction(reduce) && !sharesLittle(reduce)))
     return false;
-  std::optional<int64_t> terms = countTerms(reduce);
+  std::optional<SmallVector<int64_t>> counts = countTerms(reduce);
   Block *body = reduce.getBlock();
-  if (!terms || *terms < 2 || *terms > mostTerms || !isPlain(*body, reduce.getIndex(0)) ||
-      *terms * static_cast<int64_t>(body->getOperations().size()) > mostOperations)
+  if (!counts || llvm::any_of(reduce.getBlock()->getArguments(),
+                              [&](Value index) { return !isPlain(*body, index); }))
+    return false;
+  int64_t terms = 1;
+  for (int64_t count : *counts)
+    terms = count >= 0 && count <= mostOperations ? terms * count : mostOperations;
+  if (terms < 2 || terms > (isWindow ? mostWindowTerms : mostTerms) ||
+      terms * static_cast<int64_t>(body->getOperations().size()) >
+          (isWindow ? mostWindowOperations : mostOperations))
     return false;
   OpBuilder builder(reduce);
   Location loc = reduce.getLoc();
@@ -136,9 +171,12 @@ bool tk::unrollReduction(ReduceOp reduce) {
   PresentTerms present = addPresentTerms(reduce, Conditions::OfElements);
   auto conditions = present.find(reduce);
   Value exists = conditions == present.end() ? Value() : conditions->second[0];
-  for (int64_t n = 0; n < *terms; ++n) {
+  for (int64_t n = 0; n < terms; ++n) {
     IRMapping mapping;
-    mapping.map(reduce.getIndex(0), arith::ConstantIndexOp::create(builder, loc, n).getResult());
+    int64_t rest = n;
+    for (unsigned i = counts->size(); i-- > 0; rest /= (*counts)[i])
+      mapping.map(reduce.getIndex(i),
+                  arith::ConstantIndexOp::create(builder, loc, rest % (*counts)[i]).getResult());
     for (Operation &op : body->without_terminator())
       builder.clone(op, mapping);
     Value term = mapping.lookupOrDefault(reduce.getYield().getValues()[0]);
