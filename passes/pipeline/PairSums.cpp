@@ -1,4 +1,4 @@
-//===- PairSums.cpp - two partial sums in flight, or one in parts ----------===//
+//===- PairSums.cpp - two partial sums in flight --------------------------===//
 //
 // A contraction with scales of blocks starts a new sum for each block, waits for it, scales it, and
 // adds it to the result. The matrix unit has no work of a warpgroup while that adds. The other
@@ -21,12 +21,6 @@
 //                                               yield %o1 + %t1 * %f[%b + 1]
 //                                             }
 //
-// A thread with few factors, those of its rows, adds a sum part by part instead: its contraction
-// gets the precision `blocked`, and the factor is computed before it. The registers of a part serve
-// the next part as soon as threads have added it. Larger tiles fit, and the other warpgroup's
-// contraction runs meanwhile: on an H200 128 x 128 takes 774 us so, and 851 us in pairs (4096 x
-// 7168 x 16384).
-//
 // The next iteration's contraction cannot be in flight across iterations: ptxas then lets no
 // contraction run beside arithmetic on the accumulators of another one (C7514).
 //
@@ -38,7 +32,6 @@
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "dialects/tkgpu/TkGpuScaledSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,8 +51,6 @@ using namespace tk;
 using namespace tk::gpu;
 
 using namespace limits::pair_sums;
-
-static bool scaleInParts(scf::ForOp loop);
 
 namespace {
 
@@ -92,11 +83,9 @@ struct PairSums : tk::impl::PairSumsBase<PairSums> {
     });
     for (auto [loop, registers] : loops) {
       SumPair pair(loop, registers);
-      if (!scaleInParts(loop)) {
-        if (!pair.analyse())
-          continue;
-        pair.apply();
-      }
+      if (!pair.analyse())
+        continue;
+      pair.apply();
       ++numLoops;
     }
   }
@@ -233,42 +222,4 @@ void SumPair::apply() {
   earlier.setPending(1);
   loop.setLowerBound(end);
   loop.getInitArgsMutable().assign(paired.getResults());
-}
-
-/// Moves the producers of `value`, which have no effects, before `place`; false if some cannot.
-static bool moveProducersBefore(Value value, Operation *place) {
-  SmallVector<Operation *> needed;
-  llvm::SmallPtrSet<Operation *, 8> visited;
-  SmallVector<Value> work = {value};
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place) ||
-        !visited.insert(op).second)
-      continue;
-    if (op == place || op->getNumRegions() > 0 || !isMemoryEffectFree(op) ||
-        isa<WarpgroupWaitOp>(op))
-      return false;
-    needed.push_back(op);
-    llvm::append_range(work, op->getOperands());
-  }
-  llvm::sort(needed, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *op : needed)
-    op->moveBefore(place);
-  return true;
-}
-
-/// Has threads scale and add the sum of `loop` part by part, if they have few factors.
-static bool scaleInParts(scf::ForOp loop) {
-  auto dots = llvm::to_vector(loop.getBody()->getOps<WarpgroupDotOp>());
-  if (dots.size() != 1)
-    return false;
-  std::optional<ScaledSum> sum = ScaledSum::of(dots.front());
-  if (!sum || !sum->acc.hasOneUse() || isa<RankedTensorType>(sum->dot.getA().getType()))
-    return false;
-  Value factors = sum->factor.getSource();
-  if ((isTile(factors) && registersOfTile(factors.getType()) > mostFactors) ||
-      !moveProducersBefore(factors, sum->dot))
-    return false;
-  sum->dot.setPrecision(Precision::Blocked);
-  return true;
 }

@@ -17,8 +17,6 @@
 #include "passes/plan/Planner.h"
 #include "passes/plan/WindowPlaces.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 #include <cmath>
 
 using namespace mlir;
@@ -47,37 +45,6 @@ int64_t Planner::countSums(Contraction &product) {
     return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();
   };
   return sums + (product.isInner && isOfStatement(product.m) && isOfStatement(product.n));
-}
-
-/// Is `value` the same for all `columns` of a tile, whose first column is a multiple of their
-/// number?
-static bool isUniformAlong(Value value, Value index, int64_t columns) {
-  if (value == index)
-    return false;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return true;
-  if (isa<FloorDivOp>(op) && op->getOperand(0) == index)
-    if (std::optional<int64_t> divisor = getConstantIndex(op->getOperand(1)))
-      return *divisor % columns == 0;
-  return op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isUniformAlong(operand, index, columns);
-         });
-}
-
-/// Are the sums of a product over a part of its terms scaled by a number for each row of a tile,
-/// and then added up? Threads do that part by part (tk-pair-sums), and hold no whole tile of them.
-static bool isAddedInParts(Contraction &product, Value columns, int64_t columnsOfTile) {
-  ReduceOp inner = product.op;
-  auto outer = dyn_cast_or_null<ReduceOp>(inner->getParentOp());
-  if (!product.isInner || !outer || inner->getNumResults() != 1 || outer->getNumResults() != 1 ||
-      outer.getKind(0) != ReduceKind::Sum || !inner->getResult(0).hasOneUse())
-    return false;
-  auto scaled = dyn_cast<arith::MulFOp>(*inner->getResult(0).user_begin());
-  if (!scaled || outer.getYield().getValues()[0] != scaled.getResult())
-    return false;
-  Value factor = scaled.getLhs() == inner->getResult(0) ? scaled.getRhs() : scaled.getLhs();
-  return isUniformAlong(factor, columns, columnsOfTile);
 }
 
 bool Planner::holdsSums(Contraction &product) {
@@ -194,13 +161,8 @@ const WarpgroupTile &Planner::fastestTile(Contraction &product, Value rows, Valu
   // Slices that threads add up are long: beside them 256 rows of results leave room for one stage.
   const bool isBlocked = product.op.getPrecision() == Precision::Blocked;
   const WarpgroupTile *best = nullptr;
-  auto holdsAll = [&](const WarpgroupTile &tile) {
-    return holds(tile, accumulators) ||
-           (shape.contractions.size() == 1 && holds(tile, accumulators - 1) &&
-            isAddedInParts(product, columns, tile.n));
-  };
   for (const WarpgroupTile &tile : warpgroupTiles)
-    if (holdsAll(tile) && (!isBlocked || tile.m <= mostRowsOfBlocked) &&
+    if (holds(tile, accumulators) && (!isBlocked || tile.m <= mostRowsOfBlocked) &&
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
   const WarpgroupTile *stepped = nullptr;

@@ -36,7 +36,6 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "dialects/tkgpu/TkGpuScaledSums.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Declines.h"
 #include "passes/layout/TileComponents.h"
@@ -291,26 +290,6 @@ static bool scalesSums(scf::ForOp loop) {
   }) && llvm::all_of(waits, [&](WarpgroupWaitOp wait) { return wait.getPending() < dots.size(); });
 }
 
-/// Starts loads for the next iteration when the first part of a scaled sum is issued. A contraction
-/// that starts waits for loads on their way into registers: before it, each iteration would take
-/// their latency longer.
-static void loadUnderSum(scf::ForOp loop) {
-  auto dots = llvm::to_vector(loop.getBody()->getOps<WarpgroupDotOp>());
-  std::optional<ScaledSum> sum =
-      dots.size() == 1 ? ScaledSum::of(dots.front()) : std::optional<ScaledSum>();
-  if (!sum || !sum->isInParts())
-    return;
-  Operation *after = sum->dot;
-  for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
-    if (&op == sum->dot)
-      return;
-    if (!isa<gpu::LoadOp>(op) || !llvm::all_of(op.getUsers(), llvm::IsaPred<scf::YieldOp>))
-      continue;
-    op.moveAfter(after);
-    after = &op;
-  }
-}
-
 namespace {
 
 struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
@@ -327,9 +306,7 @@ struct FetchOperands : tk::impl::FetchOperandsBase<FetchOperands> {
       SharedStaging staging;
       for (scf::ForOp loop : loops) {
         if (scalesSums(loop)) {
-          scf::ForOp carrying = carryLoads(loop, mostScales);
-          loadUnderSum(carrying);
-          numLoops += carrying != loop;
+          numLoops += carryLoads(loop, mostScales) != loop;
           continue;
         }
         OperandFetcher fetcher(function, loop);

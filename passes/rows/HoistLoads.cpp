@@ -23,8 +23,6 @@
 #include "passes/machine/limits/Rows.h"
 #include "passes/pipeline/MovedOperations.h"
 
-#include "dialects/tkgpu/TkGpuScaledSums.h"
-
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -102,18 +100,13 @@ static unsigned hoistLoads(Block &block, int64_t maxElements,
 }
 
 /// Is `block` that of a loop around one product of warpgroups that it waits for, and no other loop
-/// or product? Where threads scale parts of the product, loads already run under the first part.
+/// or product?
 static bool isLoopOfProduct(Block &block) {
   unsigned products = 0;
   for (Operation &op : block) {
     if (isa<DotOp>(op) || op.getNumRegions() > 0)
       return false;
-    if (auto dot = dyn_cast<WarpgroupDotOp>(op)) {
-      std::optional<ScaledSum> sum = ScaledSum::of(dot);
-      if (sum && sum->isInParts())
-        return false;
-      ++products;
-    }
+    products += isa<WarpgroupDotOp>(op);
   }
   return products == 1 && isa<scf::ForOp>(block.getParentOp());
 }

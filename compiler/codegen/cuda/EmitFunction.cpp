@@ -3,7 +3,6 @@
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
-#include "dialects/tkgpu/TkGpuScaledSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -211,7 +210,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
   locate(op->getLoc());
   if (isInline(op))
     return checkInline(op);
-  if (isWithinCappedTile(op) || isWithinScaledIntegers(op) || gpu::getScaledSumInParts(op))
+  if (isWithinCappedTile(op) || isWithinScaledIntegers(op))
     return success();
   if (joinGroup(op))
     return failure(failed);

@@ -7,7 +7,6 @@
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "compiler/codegen/cuda/WarpgroupOperand.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "dialects/tkgpu/TkGpuScaledSums.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -125,19 +124,6 @@ static bool isContinued(gpu::WarpgroupDotOp dot) {
   return next && next.getAcc() == dot.getResult() && chainedBefore(next) == dot;
 }
 
-/// The number of a thread's accumulator: register `r` of part `n`, which has `atOnce` of `columns`
-/// columns, in block `m` of `blocks` blocks of rows.
-static RegisterIndex accumulatorRegister(int64_t atOnce, int64_t columns, int64_t blocks) {
-  const unsigned ofPart = llvm::Log2_64(atOnce / 2), ofBlock = llvm::Log2_64(columns / 2);
-  const unsigned bits = ofBlock + llvm::Log2_64(blocks);
-  BitMap part, block;
-  for (unsigned bit = ofPart; bit < bits; ++bit)
-    (bit < ofBlock ? part : block).push_back(1u << bit);
-  return RegisterIndex("r", ofPart)
-      .combined(RegisterIndex("n", part.size()).mapped(part))
-      .combined(RegisterIndex("m", block.size()).mapped(block));
-}
-
 void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how) {
   llvm::SmallVector<gpu::WarpgroupDotOp> dots = {last};
   while (gpu::WarpgroupDotOp before = chainedBefore(dots.back()))
@@ -157,51 +143,21 @@ void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot
                                     std::to_string(walk.outerBytes(how.atOnce)) + ")",
                                 isFirst ? "0" : "1"));
   }
-  const std::string loops =
-      std::string(how.blocks > 1
-                      ? "TK_UNROLL for (int m = 0; m < " + std::to_string(how.blocks) + "; ++m) "
-                      : "") +
-      "TK_UNROLL for (int n = 0; n < " + std::to_string(how.columns / how.atOnce) + "; ++n) {";
-  std::string term = part + "[r]";
-  auto issue = [this, calls](const std::string &indented) {
-    line(indented + "tk::warpgroup_fence();");
-    for (const std::string &call : calls)
-      line(indented + call);
-    line(indented + "tk::warpgroup_commit();");
-  };
-  auto add = [this, part, count, how](const std::string &term) {
-    line("  tk::warpgroup_wait<0>();");
-    line("  tk::fence_registers(" + part + ");");
-    line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
-         (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
-         " + r] += " + term + ";");
-  };
-  std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(last);
-  if (!scaled || !scaled->isInParts()) {
-    line(loops);
-    line("  float " + part + "[" + count + "];");
-    issue("  ");
-    add(term);
-    line("}");
-    return;
-  }
-  // Operations before the wait run under the first part.
-  line("float " + part + "[" + count + "];");
-  line("{");
-  line(how.blocks > 1 ? "  constexpr int m = 0, n = 0;" : "  constexpr int n = 0;");
-  issue("  ");
+  line(std::string(how.blocks > 1
+                       ? "TK_UNROLL for (int m = 0; m < " + std::to_string(how.blocks) + "; ++m) "
+                       : "") +
+       "TK_UNROLL for (int n = 0; n < " + std::to_string(how.columns / how.atOnce) + "; ++n) {");
+  line("  float " + part + "[" + count + "];");
+  line("  tk::warpgroup_fence();");
+  for (const std::string &call : calls)
+    line("  " + call);
+  line("  tk::warpgroup_commit();");
+  line("  tk::warpgroup_wait<0>();");
+  line("  tk::fence_registers(" + part + ");");
+  line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
+       (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
+       " + r] += " + part + "[r];");
   line("}");
-  term += " * " + element(scaled->factor, accumulatorRegister(how.atOnce, how.columns, how.blocks));
-  otherParts[last] = [this, loops, issue, add, term, how] {
-    line(loops);
-    if (how.blocks > 1 || how.columns > how.atOnce) {
-      line(how.blocks > 1 ? "  if (m + n != 0) {" : "  if (n != 0) {");
-      issue("    ");
-      line("  }");
-    }
-    add(term);
-    line("}");
-  };
 }
 
 /// The left factor of `dot`, in registers, at span `k` of block `m` of rows: four words a span and
@@ -246,17 +202,11 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   // would be held from the kernel's start on.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
                                                   matchPattern(dot.getAcc(), m_Zero()));
-  std::optional<gpu::ScaledSum> scaled = gpu::ScaledSum::of(dot);
-  if (scaled && !scaled->isInParts())
-    scaled.reset();
-  const std::string acc = fromZero
-                              ? nameFor(dot.getResult())
-                              : accumulatorOf(dot, scaled ? scaled->acc : dot.getAcc(), replaces);
+  const std::string acc =
+      fromZero ? nameFor(dot.getResult()) : accumulatorOf(dot, dot.getAcc(), replaces);
   if (fromZero)
     declareAs(dot.getResult(), acc, aType ? Value() : dot.getAcc());
   names[dot.getResult()] = acc;
-  if (scaled)
-    names[scaled->sum.getResult()] = acc;
 
   const std::string advance = advanceOf(dot);
   // Several spans in a row are one call, unless blocks of rows take turns.
@@ -343,13 +293,6 @@ static bool isComplete(Value source, gpu::WarpgroupWaitOp wait) {
 }
 
 LogicalResult KernelEmitter::emitWarpgroupWait(gpu::WarpgroupWaitOp wait) {
-  if (auto rest = otherParts.find(wait.getSources().front().getDefiningOp());
-      rest != otherParts.end()) {
-    rest->second();
-    names[wait->getResult(0)] = names[wait.getSources().front()];
-    otherParts.erase(rest);
-    return success();
-  }
   line("tk::warpgroup_wait<" + llvm::Twine(wait.getPending()) + ">();");
   for (auto [source, result] : llvm::zip(wait.getSources(), wait.getResults())) {
     auto named = names.find(source);

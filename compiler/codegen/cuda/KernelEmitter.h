@@ -332,9 +332,6 @@ private:
     bool inRow;
   };
   void emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how);
-  /// What is left of products of which the first part alone is issued, for where they are waited
-  /// for.
-  llvm::DenseMap<mlir::Operation *, std::function<void()>> otherParts;
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
   Result emitClear(gpu::ClearOp clear);
   Result emitFirstInThreads(gpu::FirstInThreadsOp first);

@@ -122,8 +122,6 @@ namespace tk::limits::pair_sums {
 inline constexpr int64_t otherRegisters = 32;
 /// Stages of the circular buffer: two that are read, and one that is loaded.
 inline constexpr int64_t leastStages = 3;
-/// Factors of a thread up to which it scales a sum part by part: those of its rows.
-inline constexpr int64_t mostFactors = 8;
 
 } // namespace tk::limits::pair_sums
 
