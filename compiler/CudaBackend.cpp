@@ -116,7 +116,7 @@ static void addHeads(cuda::EmittedModule &emitted, ModuleOp module, const Launch
 Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel,
                                                 const CudaText &text) {
   FailureOr<cuda::EmittedModule> emitted =
-      cuda::emitCuda(module, {text.lineDirectives, text.sourceLine});
+      cuda::emitCuda(module, {text.lineDirectives, text.sourceLine, text.statement});
   if (failed(emitted))
     return Error(ErrorCode::internal, "a kernel could not be printed as CUDA");
   std::optional<LaunchPlan> plan = buildLaunchPlan(kernel, [&](StringRef symbol) {

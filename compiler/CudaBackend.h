@@ -25,6 +25,7 @@ struct CudaText {
   bool lineDirectives = true;
   /// See cuda::EmitOptions.
   std::function<std::string(llvm::StringRef file, unsigned line)> sourceLine;
+  std::function<std::string(llvm::StringRef file, unsigned line)> statement; ///< see EmitOptions
 };
 
 /// The launch plan of a kernel whose computes have become tkgpu.launch operations, and the CUDA

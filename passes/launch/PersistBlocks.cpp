@@ -36,6 +36,7 @@
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/machine/TileFacts.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -120,17 +121,28 @@ static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first,
   // The last round may not have a tile for everybody.
   Value whole = arith::DivSIOp::create(builder, loc, tiles, step);
   Value rest = arith::RemSIOp::create(builder, loc, tiles, step);
-  Value hasMore =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, placeIn(whole), rest);
+  Value placeOfRest = placeIn(whole);
+  Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, placeOfRest, rest);
   Value more = arith::SelectOp::create(builder, loc, hasMore, constant(1), constant(0));
   Value rounds = arith::AddIOp::create(builder, loc, whole, more);
-  auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, constant(1));
+  nameValue(backwards, "place_backwards");
+  nameValue(whole, "whole_rounds");
+  nameValue(rest, "tiles_of_rest");
+  nameValue(placeOfRest, "place_in_rest");
+  nameValue(hasMore, "has_tile_of_rest");
+  nameValue(rounds, "rounds");
+  auto loop =
+      scf::ForOp::create(builder, named("for rounds_done", loc), constant(0), rounds, constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value last = arith::SubIOp::create(builder, loc, rounds, constant(1));
   Value round = arith::SubIOp::create(builder, loc, last, loop.getInductionVar());
   Value before = arith::MulIOp::create(builder, loc, round, step);
-  tile = arith::AddIOp::create(builder, loc, before, placeIn(round));
+  Value place = placeIn(round);
+  tile = arith::AddIOp::create(builder, loc, before, place);
+  nameValue(round, "round");
+  nameValue(place, "place");
+  nameValue(tile, "tile");
   return loop;
 }
 
@@ -154,7 +166,8 @@ static void persist(FuncOp function, LaunchArguments arguments, int64_t blocks, 
   if (varies) {
     loop = alternatingLoop(builder, loc, first, step, tiles, tile);
   } else {
-    loop = scf::ForOp::create(builder, loc, first, tiles, step);
+    const Location where = isa<NameLoc>(loc) ? loc : named("for tile", loc);
+    loop = scf::ForOp::create(builder, where, first, tiles, step);
     tile = loop.getInductionVar();
   }
   id.getResult().replaceAllUsesWith(tile);
@@ -184,7 +197,7 @@ static void goThroughShare(FuncOp function, LaunchArguments arguments, DenseI64A
   Value share = ProgramIdOp::create(builder, loc, GridAxis::X);
   Value begin = firstOf(share);
   Value end = firstOf(arith::AddIOp::create(builder, loc, share, one));
-  auto loop = scf::ForOp::create(builder, loc, begin, end, one);
+  auto loop = scf::ForOp::create(builder, named("for work_unit", loc), begin, end, one);
   id.getResult().replaceAllUsesWith(loop.getInductionVar());
   id.erase();
   moveIntoLoop(function, loop);

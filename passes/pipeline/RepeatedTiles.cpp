@@ -7,6 +7,7 @@
 #include "passes/pipeline/RepeatedTiles.h"
 
 #include "passes/pipeline/Rings.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -62,10 +63,11 @@ Value tk::repeatTiles(scf::ForOp tiles, Value phases) {
       begin.push_back(init);
     }
   Value zero = constant(0), one = constant(1);
-  auto passes = scf::ForOp::create(builder, loc, zero, constant(2), one, begin);
+  auto passes = scf::ForOp::create(builder, named("for pass", loc), zero, constant(2), one, begin);
   builder.setInsertionPointToStart(passes.getBody());
   Value isAgain =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, passes.getInductionVar(), zero);
+  nameValue(isAgain, "is_second_pass");
   auto end = scf::IfOp::create(builder, loc, TypeRange(builder.getIndexType()), isAgain,
                                /*withElseRegion=*/true);
   Value all = tiles.getUpperBound();

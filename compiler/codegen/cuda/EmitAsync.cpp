@@ -364,8 +364,11 @@ LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
           .walk([](gpu::KeepFiniteOp) { return WalkResult::interrupt(); })
           .wasInterrupted())
     line("int finite_parity = 0;"); // of the next wait of a tkgpu.keep_finite
-  if (mlir::failed(emitBlock(roles.getProducer().front())))
-    return failure();
+  {
+    const ScopedNames::Scope scope(used);
+    if (mlir::failed(emitBlock(roles.getProducer().front())))
+      return failure();
+  }
   --indent;
   line("}");
   --indent;
@@ -373,6 +376,7 @@ LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
   ++indent;
   if (auto registers = roles.getConsumerRegisters())
     line("tk::set_registers_more<" + llvm::Twine(*registers) + ">();");
+  const ScopedNames::Scope scope(used);
   if (mlir::failed(emitBlock(roles.getConsumer().front())))
     return failure();
   --indent;

@@ -38,7 +38,7 @@ LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::stri
     if (isTile(value)) {
       saved[i] = copyOf(value);
     } else {
-      saved[i] = freshName("t");
+      saved[i] = freshName("old_" + rootName->second);
       line("const " + elementTypeName(value.getType()) + " " + saved[i] + " = " + scalar(value) +
            ";");
     }
@@ -112,6 +112,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     names[result] = name;
     carried.push_back(name);
   }
+  const ScopedNames::Scope scope(used);
   Value induction = loop.getInductionVar();
   const std::string i = nameFor(induction);
   names[induction] = i;
@@ -146,15 +147,19 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
   }
   line("if (" + scalar(branch.getCondition()) + ") {");
   ++indent;
-  if (mlir::failed(emitBlock(*branch.thenBlock())))
-    return failure();
-  if (!results.empty() && mlir::failed(assignAll(branch.thenYield().getOperands(), results)))
-    return failure();
+  {
+    const ScopedNames::Scope scope(used);
+    if (mlir::failed(emitBlock(*branch.thenBlock())))
+      return failure();
+    if (!results.empty() && mlir::failed(assignAll(branch.thenYield().getOperands(), results)))
+      return failure();
+  }
   --indent;
   if (branch.elseBlock() &&
       (!results.empty() || !branch.elseBlock()->without_terminator().empty())) {
     line("} else {");
     ++indent;
+    const ScopedNames::Scope scope(used);
     if (mlir::failed(emitBlock(*branch.elseBlock())))
       return failure();
     if (!results.empty() && mlir::failed(assignAll(branch.elseYield().getOperands(), results)))
@@ -187,6 +192,7 @@ LogicalResult KernelEmitter::emitWhile(scf::WhileOp loop) {
   }
   line("for (;;) {");
   ++indent;
+  const ScopedNames::Scope scope(used);
   if (mlir::failed(emitBlock(*loop.getBeforeBody())))
     return failure();
   auto condition = loop.getConditionOp();

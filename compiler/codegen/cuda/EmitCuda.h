@@ -23,6 +23,8 @@ struct EmitOptions {
   bool lineDirectives = true;
   /// The text of a line of the .tk file, for a comment at what computes it; empty: no comments.
   std::function<std::string(llvm::StringRef file, unsigned line)> sourceLine;
+  /// The tensor that the statement on a line of the .tk file defines, for names; or empty.
+  std::function<std::string(llvm::StringRef file, unsigned line)> statement;
 };
 
 /// What a launch needs to know of an emitted kernel.

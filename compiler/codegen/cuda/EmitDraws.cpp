@@ -10,8 +10,8 @@ std::string KernelEmitter::toldNumbers() {
   if (!told.empty())
     return told;
   awaitCluster();
-  told = freshName("told");
-  rounds = freshName("round");
+  told = used.fresh("told", /*ofFunction=*/true);
+  rounds = used.fresh("round", /*ofFunction=*/true);
   prologue += "  auto *const " + told + " = reinterpret_cast<tk::Told *>(" +
               ownScratch(gpu::kToldBytes) + ");\n  int " + rounds + " = 0;\n";
   preparations += "    tk::prepare_told(" + told + ");\n";

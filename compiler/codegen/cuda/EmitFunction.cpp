@@ -29,14 +29,15 @@ static constexpr llvm::StringLiteral reserved =
     "linux unix NULL assert";
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
-    : func(func), symbol(symbol), options(options), location(func.getLoc()) {
+    : func(func), symbol(symbol), options(options), location(func.getLoc()),
+      valueNames(func, options.statement) {
   holdsProducts = func.walk([](Operation *op) {
                         return isa<gpu::DotOp, gpu::WarpgroupDotOp>(op) ? WalkResult::interrupt()
                                                                         : WalkResult::advance();
                       })
                       .wasInterrupted();
   for (llvm::StringRef word : llvm::split(reserved, ' '))
-    usedNames[word] = 1;
+    used.reserve(word);
 }
 
 /// A file's name as `#line` takes it. Compilers and ptxas do not agree on quotes, line breaks and

@@ -111,9 +111,11 @@ void KernelEmitter::flushGroup() {
   const unsigned count = registersOf(first);
   const RegisterIndex reg = count == 1 ? RegisterIndex(0) : RegisterIndex("r", registerBits(first));
   locate(members.front()->getLoc());
+  std::optional<ScopedNames::Scope> scope;
   if (count > 1) {
     line(loopHeader(count) + " {");
     ++indent;
+    scope.emplace(used);
   }
   for (Operation *op : members)
     emitGroupStatement(op, reg);

@@ -15,7 +15,7 @@ void KernelEmitter::joinPairs(llvm::StringRef pair, Value source) {
     return;
   }
   const unsigned warps = func.getNumWarps();
-  const std::string round = freshName("round");
+  const std::string round = used.fresh("round", /*ofFunction=*/true);
   prologue += "  int " + round + " = 0;\n";
   line("tk::join_warps<" + llvm::Twine(warps) + ">" + arguments + "reinterpret_cast<float *>(" +
        ownScratch(gpu::pairBytes(func)) + "), " + round + ");");

@@ -55,7 +55,8 @@ void KernelEmitter::awaitCluster() {
 std::string KernelEmitter::declareExchange(llvm::StringRef type, unsigned count, unsigned bytes) {
   awaitCluster();
   const unsigned warps = func.getBlockWarps(), blocks = func.getCluster();
-  const std::string exchange = freshName("exchange"), round = freshName("round");
+  const std::string exchange = used.fresh("exchange", /*ofFunction=*/true),
+                    round = used.fresh("round", /*ofFunction=*/true);
   prologue += "  auto *const " + exchange + " = reinterpret_cast<tk::Exchange<" + type.str() +
               ", " + std::to_string(count) + ", " + std::to_string(warps) + ", " +
               std::to_string(blocks) + "> *>(" +
@@ -196,11 +197,12 @@ FailureOr<KernelEmitter::Reduced> KernelEmitter::matchReduction(gpu::LayoutAttr 
 
 /// Of an array with a reduction's results in registers of the source, those of the result.
 std::string KernelEmitter::takeReduced(const Reduced &reduced, const std::string &terms,
-                                       unsigned numTerms, llvm::StringRef type) {
+                                       unsigned numTerms, llvm::StringRef type,
+                                       llvm::StringRef hint) {
   const unsigned count = reduced.registers;
   if (count == numTerms)
     return terms;
-  const std::string array = freshName("partial");
+  const std::string array = freshName(hint);
   const RegisterIndex reg("r", llvm::Log2_32(count));
   line(type + " " + array + "[" + llvm::Twine(count) + "];");
   line(count == 1 ? array + "[0] = " + terms + "[0];"
@@ -220,13 +222,17 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   const std::string type = elementTypeName(source.getType());
   const std::string functor = functorOf(reduce.getKind());
   const gpu::AxisBits bits = gpu::joinedBits(reduce);
-  const std::string terms = copyOf(source);
+  const std::string hint = hintOf(result);
+  const std::string terms = copyOf(source, hint.empty() ? "t" : hint + "_parts");
   if (bits.registers) {
     const std::string primitive =
         reduce.getAsIntegers() ? "maximum_as_integers<" : "reduce_registers<" + functor + ", ";
     line("tk::" + primitive + llvm::Twine(bits.registers) + ">(" + terms + ");");
   }
-  const std::string array = takeReduced(*matched, terms, registersOf(source), type);
+  const std::string array = takeReduced(*matched, terms, registersOf(source), type,
+                                        hint.empty()     ? "partial"
+                                        : isTile(result) ? hint
+                                                         : hint + "_joined");
   const unsigned count = matched->registers;
   if (reduce.getBesideNext()) {
     names[result] = array; // until the next reduction

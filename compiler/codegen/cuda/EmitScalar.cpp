@@ -114,7 +114,7 @@ std::string KernelEmitter::approximateQuotient(arith::DivFOp divide, Operands in
 std::string KernelEmitter::divisor(const std::string &argument) {
   std::string &name = hoistedNames[argument + " as a divisor"];
   if (name.empty()) {
-    name = freshName("divisor");
+    name = used.fresh("divisor", /*ofFunction=*/true);
     prologue += "  const tk::Divisor " + name + "(" + argument + ");\n";
   }
   return name;

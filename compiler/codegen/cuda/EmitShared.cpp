@@ -13,7 +13,7 @@ namespace tk::cuda {
 std::string KernelEmitter::hoisted(const std::string &expression, llvm::StringRef hint) {
   std::string &name = hoistedNames[expression];
   if (name.empty()) {
-    name = freshName(hint);
+    name = used.fresh(hint, /*ofFunction=*/true);
     prologue += "  const int " + name + " = " + expression + ";\n";
   }
   return name;

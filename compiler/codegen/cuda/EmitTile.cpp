@@ -230,8 +230,11 @@ void KernelEmitter::assign(llvm::StringRef target, Value value) {
          "[r] = " + element(value, RegisterIndex("r", registerBits(value))) + ";");
 }
 
-std::string KernelEmitter::copyOf(Value value) {
-  const std::string name = freshName("t");
+std::string KernelEmitter::copyOf(Value value, llvm::StringRef hint) {
+  const std::string own = hint.empty() ? hintOf(value) : "";
+  const std::string name = freshName(!hint.empty() ? hint.str()
+                                     : own.empty() ? "t"
+                                                   : own + "_copy");
   line(elementTypeName(value.getType()) + " " + name + "[" + llvm::Twine(registersOf(value)) +
        "];");
   assign(name, value);

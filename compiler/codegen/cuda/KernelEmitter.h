@@ -6,9 +6,9 @@
 // expressions wherever they are used.
 //
 // The methods are spread over the files of this folder by family: EmitFunction (signature),
-// EmitNames, EmitScalar (expressions of single operations), EmitTile (tiles and fused loops),
-// EmitCaps, EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs
-// (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
+// EmitNames, EmitScalar (single operations), EmitTile (tiles and fused loops), EmitCaps,
+// EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
+// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
 // EmitDescriptors (factors of warpgroups' products), EmitTypes, EmitComments. What a method tells
 // of a tile is in TileAddresses.h and CappedTile.h.
 //
@@ -18,13 +18,14 @@
 
 #include "compiler/codegen/cuda/CappedTile.h"
 #include "compiler/codegen/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/ScopedNames.h"
 #include "compiler/codegen/cuda/TileAddresses.h"
+#include "compiler/codegen/cuda/ValueNames.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 
@@ -50,7 +51,7 @@ private:
 
   // EmitFunction
   std::string signature();
-  std::string freshName(llvm::StringRef hint);
+  std::string freshName(llvm::StringRef hint) { return used.fresh(hint); }
   std::string nameFor(mlir::Value value);
   std::string hintOf(mlir::Value value);
   std::string nameOfArithmetic(mlir::Operation *op);
@@ -131,7 +132,7 @@ private:
   /// Declares a variable (array) for a value.
   std::string declare(mlir::Value value, llvm::StringRef initial = "");
   /// A new array that the caller may overwrite, with the tile's contents.
-  std::string copyOf(mlir::Value value);
+  std::string copyOf(mlir::Value value, llvm::StringRef hint = "");
   void assign(llvm::StringRef target, mlir::Value value);
   std::string loopHeader(unsigned count, unsigned step = 1);
   Result emitHold(gpu::HoldOp hold);
@@ -261,7 +262,7 @@ private:
   mlir::FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, mlir::Value result,
                                           unsigned axis);
   std::string takeReduced(const Reduced &reduced, const std::string &terms, unsigned numTerms,
-                          llvm::StringRef type);
+                          llvm::StringRef type, llvm::StringRef hint = "partial");
   Result emitReduce(gpu::ReduceOp reduce);
   Result emitReduceRuns(gpu::ReduceRunsOp reduce);
   Result emitReduceInThreads(gpu::ReduceInThreadsOp reduce);
@@ -370,7 +371,8 @@ private:
   /// The last comment: where it stands, the line of the source, and what the code does.
   std::tuple<mlir::Block *, unsigned, std::string> commented;
 
-  llvm::StringMap<unsigned> usedNames;
+  ScopedNames used;
+  ValueNames valueNames;
   llvm::StringSet<> telling; ///< names that say what a value is
   llvm::DenseMap<mlir::Value, std::string> names;
   std::string prologue;

@@ -9,7 +9,7 @@
 // The places themselves are nowhere.
 // CHECK-NOT: start + (long long)
 // CHECK: tk::u32 from[2];
-// CHECK: r < 2; ++r) from[r] = ~tk::places_below<2, 8, 8, long long>(n_1[r], start + [[AT:at_i32[_0-9]*]]);
+// CHECK: r < 2; ++r) from[r] = ~tk::places_below<2, 8, 8, long long>({{[a-z_0-9]+}}[r], start + [[AT:at_i32[_0-9]*]]);
 // CHECK: tk::u32 below[2];
 // CHECK: r < 2; ++r) below[r] = tk::places_below<2, 8, 8, long long>(upper, start + [[AT]]);
 // CHECK: ((from[(r >> 1 & 1)] >> ((r & 1) + (r >> 1 & 6)) & 1) != 0)

@@ -5,18 +5,18 @@
 #row = #tkgpu.layout<register = [[1], [2], [4], [512]], lane = [[8], [16], [32], [64], [128]], warp = [[256]]>
 #short = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256]]>
 
-// CHECK: tk::bf16 *const stage = reinterpret_cast<tk::bf16 *>(shared + 0) + tk::thread_index() * 8;
-// CHECK: tk::bf16 *const stage_1 = reinterpret_cast<tk::bf16 *>(shared + 6144) + tk::thread_index() * 8;
-// CHECK: for (int r = 0; r < 16; r += 8) tk::copy_async<16>(&stage[(n * 16 + r) * 64], &x[{{.*}}]);
-// CHECK: tk::copy_async<16>(&stage_1[(0) * 64], &x[{{.*}}], {{.*}});
+// CHECK: tk::bf16 *const x_stages = reinterpret_cast<tk::bf16 *>(shared + 0) + tk::thread_index() * 8;
+// CHECK: tk::bf16 *const x_stages_1 = reinterpret_cast<tk::bf16 *>(shared + 6144) + tk::thread_index() * 8;
+// CHECK: for (int r = 0; r < 16; r += 8) tk::copy_async<16>(&x_stages[(n * 16 + r) * 64], &x[{{.*}}]);
+// CHECK: tk::copy_async<16>(&x_stages_1[(0) * 64], &x[{{.*}}], {{.*}});
 // CHECK: tk::async_commit();
 // CHECK: tk::async_wait<0>();
-// CHECK: for (int r = 0; r < 16; r += 8) tk::load<8>(&stage_value[r], &stage[(n * 16 + r) * 64]);
-// CHECK: tk::load<8>(&stage_1_value[0], &stage_1[(0) * 64]);
-// CHECK: tk::load<8>(&stage_value_1[0], &stage[(n * 16 + 8) * 64]);
+// CHECK: for (int r = 0; r < 16; r += 8) tk::load<8>(&x_value[r], &x_stages[(n * 16 + r) * 64]);
+// CHECK: tk::load<8>(&x_value_1[0], &x_stages_1[(0) * 64]);
+// CHECK: tk::load<8>(&x_value_2[0], &x_stages[(n * 16 + 8) * 64]);
 // What is stored: a stage, and a part of one.
-// CHECK: for (int r = 0; r < 16; r += 8) tk::store<8>(&stage[(n * 16 + r) * 64], &stage_value[r]);
-// CHECK: tk::store<8>(&stage[(n * 16 + 8) * 64], &stage_value_1[0]);
+// CHECK: for (int r = 0; r < 16; r += 8) tk::store<8>(&x_stages[(n * 16 + r) * 64], &x_value[r]);
+// CHECK: tk::store<8>(&x_stages[(n * 16 + 8) * 64], &x_value_2[0]);
 tkgpu.func @rows args ["x", "n", "y"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %n: index, %y: !tkgpu.buffer<bf16>):
   %c0 = arith.constant 0 : index
