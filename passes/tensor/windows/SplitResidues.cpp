@@ -161,13 +161,31 @@ bool ResidueSplitting::readRemainders() {
       return false;
   }
   countPhases = residues.size();
+  // Taps step from phase to phase: an index of the sum stands beside the remainder. Places of pages
+  // have none.
+  auto hasTaps = [&](const Residue &residue) {
+    SmallVector<Value> remainders;
+    for (auto rest : reduce.getBlock()->getOps<FloorModOp>())
+      if (isRemainder(rest.getResult(), residue))
+        remainders.push_back(rest.getResult());
+    Dependence onRemainder(remainders);
+    return llvm::any_of(reduce.getBlock()->getOps<LoadOp>(), [&](LoadOp load) {
+      return llvm::any_of(load.getIndices(), [&](Value at) {
+        return onRemainder.on(at) &&
+               llvm::any_of(getIterationIndices(at), [&](BlockArgument index) {
+                 return index.getOwner() == reduce.getBlock();
+               });
+      });
+    });
+  };
   auto hasQuotient = [&](const Residue &residue) {
     return llvm::any_of(reduce.getBlock()->getOps<FloorDivOp>(), [&](FloorDivOp division) {
       return division.getLhs() == residue.difference &&
              getConstantIndex(division.getRhs()) == residue.step;
     });
   };
-  return !residues.empty() && llvm::all_of(residues, hasQuotient);
+  return !residues.empty() && llvm::all_of(residues, hasTaps) &&
+         llvm::all_of(residues, hasQuotient);
 }
 
 /// Is the sum one of two operands, of which each has an index, or a quotient of one, that the other
