@@ -82,6 +82,7 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
     ```mlir
     tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
     ^bb0(%S: index, %v: !tkgpu.buffer<bf16>, %i: index, %e: index):
+      %sum = arith.constant 0.0 : f32
       tkgpu.element_end %sum : f32
     }
     ```
@@ -104,9 +105,9 @@ def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
 
     ```mlir
     %p = tkgpu.repair %o {
-    ^bb0(%row: index, %column: index):
+    ^bb0(%place: index):
       tkgpu.element_end %sum : f32
-    } : tensor<128x64xf32, #fragment>
+    } : tensor<32xf32, #one>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$source);

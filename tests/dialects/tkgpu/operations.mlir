@@ -407,6 +407,27 @@ tkgpu.func @all_finite args ["o"] {
   tkgpu.return
 }
 
+// CHECK: tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
+// CHECK: tkgpu.element_end %{{.*}} : f32
+tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
+^bb0(%S: index, %v: !tkgpu.buffer<bf16>, %i: index, %e: index):
+  %sum = arith.constant 0.0 : f32
+  tkgpu.element_end %sum : f32
+}
+
+// CHECK-LABEL: tkgpu.func @repair
+// CHECK: tkgpu.repair %{{.*}} {
+// CHECK: tkgpu.element_end %{{.*}} : f32
+// CHECK: } : tensor<32xf32, #{{.*}}>
+tkgpu.func @repair args ["o", "sum"] {
+^bb0(%o: tensor<32xf32, #one>, %sum: f32):
+  %p = tkgpu.repair %o {
+  ^bb0(%place: index):
+    tkgpu.element_end %sum : f32
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @keep_finite
 // CHECK: tkgpu.noted %{{.*}} : <2>
 // CHECK: tkgpu.keep_finite %{{.*}} after %{{.*}} : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>

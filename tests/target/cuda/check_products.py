@@ -17,6 +17,7 @@ CASES = [
     ("examples/gemm.tk", None, {"M": 512, "N": 512, "K": 512}),
     ("examples/linear_gelu.tk", None, LARGE),
     ("examples/swiglu.tk", None, LARGE),
+    ("examples/swiglu.tk", None, {"M": 8, "N": 14336, "K": 4096}),
     ("examples/batched_gemm.tk", None, {"B": 64, "M": 1024, "N": 1024, "K": 1024}),
     ("tests/e2e/programs/products.tk", "nt", {"M": 256, "N": 14336, "K": 4096}),
     ("tests/e2e/programs/products.tk", "tn", LARGE),
@@ -48,7 +49,12 @@ for width in (64, 128):
     CASES += [("examples/attention_sigmoid.tk", None, {**PLAIN, **values}),
               ("examples/attention_window.tk", None, {**BY_POSITION, "D": width}),
               ("tests/e2e/programs/attention_f8.tk", "transposed", {"H": 16, "S": 4096, "T": 4096, **values})]
+    CASES.append(("tests/e2e/programs/causal_sums.tk", "linear", {"H": 32, "S": 4096, **values}))
 CASES.append(("tests/e2e/programs/alibi_window.tk", None, {"H": 16, "S": 4096, "D": 128}))
+
+# Bytes that a thread may spill: beside 256 columns, the code that computes single results again. An H200 takes no longer with it
+# (lab/results/2026-11-30-h200-odd-programs.md).
+SPILLS = {("examples/attention.tk", 256): 4}
 
 
 def main() -> int:
@@ -72,7 +78,7 @@ def main() -> int:
         notes = re.findall(r"C75\d\d", log)
         # Warpgroups do not multiply f64.
         product = "tk::mma_m16n8" if "wide_products" in path else "tk::warpgroup_mma"
-        ok = (done.returncode == 0 and spills and not any(spills) and not notes
+        ok = (done.returncode == 0 and spills and max(spills) <= SPILLS.get((path, dims.get("D")), 0) and not notes
               and product in texts.get("cu", ""))
         print("ok  " if ok else "FAIL", path, kernel or "", dims)
         if not ok:
