@@ -307,10 +307,12 @@ struct Analysis {
     return along;
   }
 
-  /// Of an access over `all` indices the innermost axis depends on `indices`.
-  void addAccess(const IndexSet &indices, const IndexSet &all, Type element) {
+  /// Of an access over `all` indices the innermost axis depends on `indices`. What is read once for
+  /// all terms of a sum, such as a length of each sequence, says nothing about its operands.
+  void addAccess(const IndexSet &indices, const IndexSet &all, Type element, bool isOfTerms) {
     for (Value index : indices)
-      ++shape.contiguous[index];
+      if (isOfTerms)
+        ++shape.contiguous[index];
     if (unsigned count = shape.compute.getNumIndices())
       if (all.contains(shape.compute.getIndex(count - 1)))
         shape.innermost.push_back(indices);
@@ -330,8 +332,11 @@ struct Analysis {
         IndexSet all;
         for (Value index : load.getIndices())
           all.insert_range(dependences(index));
+        const bool isOfTerms = llvm::any_of(all, [](Value index) {
+          return isa<ReduceOp>(cast<BlockArgument>(index).getOwner()->getParentOp());
+        });
         addAccess(load.getIndices().empty() ? IndexSet() : runsOver(innermostPlace(load)), all,
-                  cast<RankedTensorType>(load.getTensor().getType()).getElementType());
+                  cast<RankedTensorType>(load.getTensor().getType()).getElementType(), isOfTerms);
       }
     });
     for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
@@ -345,7 +350,8 @@ struct Analysis {
         all.insert(index);
       }
       addAccess(last, all,
-                cast<RankedTensorType>(shape.compute.getResult(r).getType()).getElementType());
+                cast<RankedTensorType>(shape.compute.getResult(r).getType()).getElementType(),
+                /*isOfTerms=*/true);
     }
     for (Operation *op : shape.reductions)
       if (auto reduction = dyn_cast<ReduceOp>(op))

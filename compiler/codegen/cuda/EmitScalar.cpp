@@ -132,7 +132,7 @@ std::optional<std::string> KernelEmitter::dividedIndex(Operation *op, Operands i
     return std::nullopt;
   std::string &name = hoistedNames[names.lookup(by) + " as an index's divisor"];
   if (name.empty()) {
-    name = freshName("divisor");
+    name = used.fresh("divisor", /*ofFunction=*/true);
     prologue += "  const tk::IndexDivisor " + name + "(" + names.lookup(by) + ");\n";
   }
   return call(isa<FloorModOp>(op) ? "floor_mod" : "floor_div", {in[0], name});
