@@ -269,7 +269,8 @@ static void addSizeCases(OpBuilder &builder, BlockArgument parameter, StringRef 
   Value size = parameter.getType().isIndex()
                    ? Value(parameter)
                    : arith::IndexCastOp::create(builder, loc, builder.getIndexType(), parameter);
-  auto add = [&](arith::CmpIPredicate predicate, Value value, int64_t number, std::string text) {
+  auto add = [&](arith::CmpIPredicate predicate, Value value, int64_t number,
+                 const std::string &text) {
     Value limit = arith::ConstantIndexOp::create(builder, loc, number);
     Value holds = arith::CmpIOp::create(builder, loc, predicate, value, limit);
     ScalarCaseOp::create(builder, loc, ValueRange{holds}, text);
