@@ -58,6 +58,19 @@ Value BlockProgram::beginTiles(unsigned axis, Value block) {
 /// Puts what is there so far into the loop over the block's tiles, and behind it what that carries
 /// for `stores`.
 void BlockProgram::carryThroughTiles(ArrayRef<Store *> stores, ValueRange buffers) {
+  auto storeReduced = [&](Store *store, Value tile, Value buffer) {
+    TileValue value{tile, store->value.axes, 0};
+    for (const TileReduction::Axis &reduced : llvm::reverse(store->carried->axes))
+      value =
+          reduceTile(value, axisOf.lookup(compute.getIndex(reduced.index)), store->carried->kind);
+    addStore(*store, value.value, buffer);
+  };
+  // Where one tile holds the index, there is one block, which has nothing to carry.
+  if (!firstTile) {
+    for (auto [store, buffer] : llvm::zip_equal(stores, buffers))
+      storeReduced(store, store->value.value, buffer);
+    return;
+  }
   SmallVector<Value> initial;
   for (Store *store : stores) {
     TileValue identity{constant(identityOf(store->carried->kind,
@@ -77,12 +90,7 @@ void BlockProgram::carryThroughTiles(ArrayRef<Store *> stores, ValueRange buffer
   for (auto [n, store] : llvm::enumerate(stores))
     yield.setOperand(n, createCombination(body, loc, store->carried->kind, loop.getRegionIterArg(n),
                                           store->value.value));
-  for (auto [n, store] : llvm::enumerate(stores)) {
-    TileValue value{loop.getResult(n), store->value.axes, 0};
-    for (const TileReduction::Axis &reduced : llvm::reverse(store->carried->axes))
-      value =
-          reduceTile(value, axisOf.lookup(compute.getIndex(reduced.index)), store->carried->kind);
-    addStore(*store, value.value, buffers[n]);
-  }
+  for (auto [n, store] : llvm::enumerate(stores))
+    storeReduced(store, loop.getResult(n), buffers[n]);
   gpu::changePlan(func, [](gpu::KernelPlan &plan) { plan.carriesTiles = true; });
 }

@@ -188,7 +188,7 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
     if (known != axisOf.end())
       position = get(compute.getIndex(p));
     else if (store.carried && counterOfBlocks(inTile))
-      position = {firstTile, {}, 0};
+      position = {firstTile ? firstTile : indexConstant(0), {}, 0};
     else
       position = {tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
     store.indices.push_back(position.value);
