@@ -36,7 +36,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace tk {
 #define GEN_PASS_DEF_RECOMPUTEELEMENTS
@@ -169,6 +171,20 @@ static Value elementAt(OpBuilder &builder, Operation *point, Value tile, Value p
       ->getResult(0);
 }
 
+/// Leaves out what the body of `op` does not need: numbers that a loop carries and nothing reads,
+/// and the strides of places that are 0.
+static void dropUnused(RepairOp op) {
+  op.walk([](gpu::LoadOp load) {
+    OpBuilder builder(load);
+    for (auto [at, stride] : llvm::zip_equal(load.getIndices(), load.getStridesMutable()))
+      if (matchPattern(at, m_Zero()))
+        stride.set(arith::ConstantIndexOp::create(builder, load.getLoc(), 0));
+  });
+  RewritePatternSet patterns(op.getContext());
+  scf::ForOp::getCanonicalizationPatterns(patterns, op.getContext());
+  (void)applyPatternsGreedily(op.getBody(), std::move(patterns));
+}
+
 /// Puts a tkgpu.repair in front of what takes the tile. False if the place of its elements is not
 /// known.
 static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
@@ -202,6 +218,7 @@ static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
   }
   Value value = addElement(builder, element, mapping);
   ElementEndOp::create(builder, loc, value);
+  dropUnused(op);
   stored.rounding->replaceUsesOfWith(stored.tile, op.getResult());
   return true;
 }
