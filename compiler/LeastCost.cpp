@@ -21,6 +21,7 @@
 #include "compiler/LeastMasks.h"
 #include "compiler/ValueText.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/OperationCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -76,22 +77,10 @@ private:
       return indicesOf(factor);
     Indices indices;
     for (Value place : load.getIndices())
-      if (!place.getDefiningOp() || !restsOnElements(place))
+      if (!readsTensor(place))
         for (BlockArgument index : indicesOf(place))
           indices.insert(index);
     return indices;
-  }
-
-  static bool restsOnElements(Value place) {
-    SmallVector<Value> rest{place};
-    while (!rest.empty()) {
-      Operation *op = rest.pop_back_val().getDefiningOp();
-      if (isa_and_nonnull<LoadOp>(op))
-        return true;
-      if (op)
-        rest.append(op->operand_begin(), op->operand_end());
-    }
-    return false;
   }
 
   /// Does one of the factors have an index that the other lacks? Else no element is used twice.

@@ -92,6 +92,18 @@ bool haveSameRanges(ReduceOp a, ReduceOp b) {
 // Dependence and slices
 //===----------------------------------------------------------------------===//
 
+bool readsTensor(Value value) {
+  SmallVector<Value> rest = {value};
+  while (!rest.empty()) {
+    Operation *op = rest.pop_back_val().getDefiningOp();
+    if (isa_and_nonnull<LoadOp>(op))
+      return true;
+    if (op)
+      rest.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
 SmallVector<Value> getInputs(Operation *op) {
   // Most operations have few operands: a search through them is faster than a set.
   constexpr unsigned fewOperands = 8;

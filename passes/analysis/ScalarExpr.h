@@ -44,6 +44,9 @@ private:
   llvm::DenseMap<mlir::Value, bool> known;
 };
 
+/// Does `value` depend on an element of a tensor?
+bool readsTensor(mlir::Value value);
+
 /// Operands of `op` and values that its regions capture from above.
 llvm::SmallVector<mlir::Value> getInputs(mlir::Operation *op);
 

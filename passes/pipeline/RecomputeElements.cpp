@@ -37,7 +37,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace tk {
@@ -183,6 +185,9 @@ static void dropUnused(RepairOp op) {
   RewritePatternSet patterns(op.getContext());
   scf::ForOp::getCanonicalizationPatterns(patterns, op.getContext());
   (void)applyPatternsGreedily(op.getBody(), std::move(patterns));
+  IRRewriter rewriter(op.getContext());
+  DominanceInfo dominance(op);
+  eliminateCommonSubExpressions(rewriter, dominance, op);
 }
 
 /// Puts a tkgpu.repair in front of what takes the tile. False if the place of its elements is not

@@ -112,19 +112,6 @@ static Value takeConditions(Value term, SmallVectorImpl<Condition> &conditions) 
   return term;
 }
 
-/// Does `value` depend on an element of a tensor?
-static bool readsTensor(Value value) {
-  SmallVector<Value> rest = {value};
-  while (!rest.empty()) {
-    Operation *op = rest.pop_back_val().getDefiningOp();
-    if (isa_and_nonnull<LoadOp>(op))
-      return true;
-    if (op)
-      rest.append(op->operand_begin(), op->operand_end());
-  }
-  return false;
-}
-
 std::optional<MaskedProduct> OperandMasking::match(ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getNumAccumulators() != 1 || reduce.getNumIndices() != 1 ||
       reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() == Precision::Exact ||

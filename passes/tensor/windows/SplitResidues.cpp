@@ -16,15 +16,17 @@
 // 6. Along an axis with one tap, the condition is `(p + c) % s == 0`. Only phase 0 has products, so
 //    the sum has no index for the phase. The old compute op selects the sum or 0.
 //
-// A transposed convolution may also be written without a mask, by the phase of its results: the
-// weights are read at `(p + c) % s + s * r`, the image at `(p + c) / s - r`. Such an index `p` has
-// a phase and a place too, and the sum stays over `r`:
+// A transposed convolution may also be written without a mask, by the phase of its results. The
+// weights are then read at `(p + c) % s + s * r`, and the image at `(p + c) / s - r`. The pass
+// gives such an index `p` a phase and a place, too. The sum stays over `r`:
 //
-//   %y = tk.compute ["p"] {tk.reduce [sum] ["c", "r"] {x[c, (p + 1) / 2 - r] * w[c, (p + 1) % 2 +
-//          2 * r]}}
-//     =>
-//   %u = tk.compute ["phase", "place"] {tk.reduce [sum] ["c", "r"] {
-//          x[c, place - r] * w[c, phase + 2 * r]}}
+//   %y = tk.compute ["p"] {
+//          tk.reduce [sum] ["r"] {x[(p + 1) / 2 - r] * w[(p + 1) % 2 + 2 * r]}}
+//
+// It becomes:
+//
+//   %u = tk.compute ["phase", "place"] {
+//          tk.reduce [sum] ["r"] {x[place - r] * w[phase + 2 * r]}}
 //   %y = tk.compute ["p"] {%u[(p + 1) % 2, (p + 1) / 2]}
 //
 // The pass declines sums with a precision other than the default. It leaves kernels with a schedule

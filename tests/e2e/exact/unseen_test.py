@@ -244,6 +244,9 @@ class Partly:
         what = f"{self.form.name}, rows that see finite values"
         if run.target in self.exact:
             same(found["o"][isUntouched], wanted["o"][isUntouched], what)
+        elif run.target == "cpu":
+            # A block of keys is added up in another order where a value is not finite.
+            holds(numpy.allclose(found["o"][isUntouched], wanted["o"][isUntouched], rtol=1e-2, atol=1e-5), what)
         else:
             # Terms are added up in another order where a value is not finite.
             close(found["o"][isUntouched], wanted["o"][isUntouched], what)

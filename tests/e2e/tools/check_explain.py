@@ -5,10 +5,11 @@ usage: check_explain.py TKC ROOT
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
-TKC, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+from tool_tests import expect, run, tkc
+
+ROOT = pathlib.Path(sys.argv[2])
 CASES = {
     "attention": "B=2 H=4 S=512 T=512 G=2 D=128 E=128",
     "layernorm": "R=4096 C=1024",
@@ -18,18 +19,6 @@ CASES = {
 }
 # Passes that give reasons in these programs; each is one of its tests (passes/analysis/Declines.h).
 LEAST_WITH_REASONS = 12
-
-
-def tkc(*arguments):
-    done = subprocess.run([TKC, *map(str, arguments)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"tkc {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(f"not so: {what}")
 
 
 def steps_of_pipeline():
@@ -110,7 +99,7 @@ def check_passes(steps):
 
 def check_refusals():
     for arguments, message in ((("--store", "q2"), "there is no result or let 'q2'"), (("--inline", "pp"), "did you mean 'p'?")):
-        done = subprocess.run([TKC, "explain", *map(str, options("attention")), *arguments], capture_output=True, text=True, check=False)
+        done = run("explain", *options("attention"), *arguments)
         expect(done.returncode == 1 and message in done.stderr, (message, done))
 
 

@@ -6,11 +6,12 @@ What needs NVRTC is left out, with a note, where there is none.
 """
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-TKC, EXAMPLES = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+from tool_tests import expect, run, tkc
+
+EXAMPLES = pathlib.Path(sys.argv[2])
 TWO = """kernel twice(x: f32[N]) -> (y: f32[N]) {
   y[i] = 2 * x[i]
 }
@@ -18,18 +19,6 @@ kernel thrice(x: f32[N]) -> (y: f32[N]) where N % 4 == 0 {
   y[i] = 3 * x[i]
 }
 """
-
-
-def tkc(*arguments):
-    done = subprocess.run([TKC, *map(str, arguments)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"tkc {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(f"not so: {what}")
 
 
 def bench(root):
@@ -79,7 +68,7 @@ def bundle(root):
     expect(found["kernel"] == "thrice" and found["where"] == ["N % 4 == 0"] and len(found["variants"]) == 6, found)
     launch = found["variants"][0]["launches"][0]
     expect(found["variants"][0]["code_bytes"] > 500 and launch["symbol"] == "thrice_y" and launch["threads"] % 32 == 0, found)
-    refused = subprocess.run([TKC, "inspect", path, "--kernel", "four"], capture_output=True, text=True, check=False)
+    refused = run("inspect", path, "--kernel", "four")
     expect(refused.returncode == 1 and "no kernel 'four'" in refused.stderr and "it has twice, thrice" in refused.stderr, refused)
     expect("namespace some::kernels {" in (root / "kernels.h").read_text(), "the header")
     expect(str(path) in (root / "kernels.cpp").read_text(), "the embedded file")

@@ -9,7 +9,8 @@ import pathlib
 import re
 import tempfile
 
-from view_tests import EXAMPLES, SIZES, expect, has_nvrtc, options, tkc
+from tool_tests import expect, tkc
+from view_tests import EXAMPLES, SIZES, has_nvrtc, options
 
 
 def without_lines(text):

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-from view_tests import EXAMPLES, HOSTILE, expect, options, tkc
+from tool_tests import expect, tkc
+from view_tests import EXAMPLES, HOSTILE, options
 
 # Runs inside the page, in front of its own program: what goes wrong becomes text of the document.
 WATCH = """<script>

@@ -9,7 +9,8 @@ import pathlib
 import re
 import tempfile
 
-from view_tests import HOSTILE, expect, has_nvrtc, options, run, tkc
+from tool_tests import expect, run, tkc
+from view_tests import HOSTILE, has_nvrtc, options
 
 
 def check_diff(root, document):

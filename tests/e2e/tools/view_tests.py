@@ -1,10 +1,11 @@
-"""What the tests of tkc view have in common: their arguments TKC and EXAMPLES, sizes, and commands that must succeed."""
+"""What the tests of tkc view have in common: their argument EXAMPLES, sizes, and options."""
 import pathlib
 import re
-import subprocess
 import sys
 
-TKC, EXAMPLES = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+from tool_tests import tkc
+
+EXAMPLES = pathlib.Path(sys.argv[2]).resolve()
 SIZES = {
     "attention": ("B=2", "H=4", "S=512", "T=512", "G=2", "D=128", "E=128"),
     "layernorm": ("R=4096", "C=1024"),
@@ -15,22 +16,6 @@ kernel twice(x: f32[N]) -> (y: f32[N]) where N % 4 == 0 {
   y[i] = 2 * x[i]
 }
 """
-
-
-def run(*arguments):
-    return subprocess.run([TKC, *map(str, arguments)], capture_output=True, text=True, check=False)
-
-
-def tkc(*arguments):
-    done = run(*arguments)
-    if done.returncode != 0:
-        sys.exit(f"tkc {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(f"not so: {what}")
 
 
 def options(name, **others):
