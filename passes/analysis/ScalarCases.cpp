@@ -18,9 +18,9 @@
 //
 //   y[g in 0..G] = sum[i](s[i] == g ? x[i] : 0)    →    tk.scalar_case %0, "G <= 1024", and others
 //
-// 5. Integers that an extent of a compute op is computed from have bounds and divisors: powers of
-// two,
-//    as dimensions have. Tiles fit rows of known bounds, and vectors need divisors.
+// 5. Integers that an extent of a compute op is computed from have bounds and divisors. These are
+//    powers of two, as those of dimensions. Tiles fit rows of known bounds, and vectors need
+//    divisors.
 //
 //   y[q in 0..Q] = x[2 * q]    →    tk.scalar_case %0, "Q <= 4", and others; %1, "Q % 2 == 0", …
 //
