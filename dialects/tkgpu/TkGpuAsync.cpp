@@ -49,9 +49,9 @@ LogicalResult KeepFiniteOp::verify() {
   Type type = getStage().getType().getElementType();
   if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() > 16)
     return emitOpError("expected floats of 8 or 16 bits, got ") << type;
-  if (getPhases().getType().getStages() != 1)
-    return emitOpError("expected one mbarrier, got ") << getPhases().getType();
-  return success();
+  if (getPhases().getType().getStages() != 2)
+    return emitOpError("expected one mbarrier and a flag, got ") << getPhases().getType();
+  return verifyNotes(*this, getPhases());
 }
 
 LogicalResult BarrierOp::verify() {

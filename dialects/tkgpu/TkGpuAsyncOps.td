@@ -54,7 +54,7 @@ def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> 
     pass has planned it.
 
     With `notes` the last element is no mbarrier. It holds the overflow flag of `tkgpu.doubt` and
-    `tkgpu.doubted`.
+    `tkgpu.doubted`, or the flag of `tkgpu.keep_finite`.
 
     The verifier requires at least one arrival. `notes` requires at least two elements.
 

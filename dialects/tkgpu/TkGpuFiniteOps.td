@@ -52,13 +52,15 @@ def TkGpu_KeepFiniteOp : Op<TkGpu_Dialect, "keep_finite", [MemoryEffects<[MemRea
   let description = [{
     The producer's thread waits for the next phase of the mbarrier, on which no other operation
     waits. Then it sets the elements of `stage` that are NaN or infinite to 0, for warpgroup
-    contractions that begin after a following arrival.
+    contractions that begin after a following arrival. If there are any, it sets the flag beside the
+    mbarrier. A thread that has waited for that arrival sees it with `tkgpu.noted`.
 
-    The verifier requires elements of a float type of 8 or 16 bits, and one mbarrier.
+    The verifier requires elements of a float type of 8 or 16 bits, and one mbarrier that was
+    allocated with `notes`.
 
     ```mlir
     tkgpu.keep_finite %stage after %loaded
-        : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>
+        : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <2>
     ```
   }];
   let arguments = (ins TkGpu_SharedType:$stage, TkGpu_PhasesType:$phases);
@@ -94,11 +96,12 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
 }
 
 def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
-    SingleBlock, SameOperandsAndResultType, MemoryEffects<[MemRead]>]> {
+    SingleBlock, AllTypesMatch<["source", "result"]>, MemoryEffects<[MemRead]>]> {
   let summary = "Compute those elements of a tile again that are not finite, each by itself";
   let description = [{
     The body computes an element from its place in the tile, an index for each axis. It runs for
-    each element that is NaN or infinite, in the threads that have it. Other elements stay.
+    each element that is NaN or infinite, in the threads that have it. Other elements stay. So does
+    the tile in threads whose `doubted` is true: their block computes it again.
 
     The verifier requires a tile of f32 with a layout, and as many arguments of the body as the tile
     has axes.
@@ -110,10 +113,10 @@ def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
     } : tensor<32xf32, #one>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$source);
+  let arguments = (ins AnyRankedTensor:$source, Optional<I1>:$doubted);
   let results = (outs AnyRankedTensor:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$source $body attr-dict `:` type($source)";
+  let assemblyFormat = "$source (`unless` $doubted^)? $body attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 

@@ -231,7 +231,7 @@ def TkGpu_DoubtOp : TkGpu_Op<"doubt", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Set the overflow flag of the thread block if an element is outside of a range";
   let description = [{
     A thread sets the flag if `asked` is true and one of its elements is not in the closed range
-    from `least` to `most`. NaN is in no range. Deferred rescaling uses the flag: `tkgpu.doubted`
+    from `least` to `most`. NaN is in no range. The result says whether this thread has set it. Deferred rescaling uses the flag: `tkgpu.doubted`
     tests it, and the block recomputes its tiles if it is set. The operation stands in the consumer
     region of a `tkgpu.warp_roles`.
 
@@ -239,11 +239,12 @@ def TkGpu_DoubtOp : TkGpu_Op<"doubt", [MemoryEffects<[MemRead, MemWrite]>]> {
     that were allocated with `notes`.
 
     ```mlir
-    tkgpu.doubt %flags if %asked : <2>, %sum from 0.5 to 2.0 : tensor<32xf32, #one>
+    %is = tkgpu.doubt %flags if %asked : <2>, %sum from 0.5 to 2.0 : tensor<32xf32, #one>
     ```
   }];
   let arguments = (ins TkGpu_PhasesType:$phases, I1:$asked, AnyRankedTensor:$source, F32Attr:$least,
                        F32Attr:$most);
+  let results = (outs I1:$result);
   let assemblyFormat = [{
     $phases `if` $asked `:` type($phases) `,` $source `from` $least `to` $most attr-dict `:` type($source)
   }];

@@ -11,7 +11,8 @@
 // 3. In the second run the producer sets values that are not finite to 0 once they are loaded. The
 //    arithmetic is the same, so that other sums keep their bits.
 // 4. Behind the loops of the second run, threads go through the keys again, and add each value that
-//    is not finite to the sums of the rows that see it.
+//    is not finite to the sums of the rows that see it. They leave that out if the producer has set
+//    no value to 0: sums of finite values overflow where references of rows are too low.
 //
 //   for %t { ... store %o }        for %pass = 0 to 2 { for %t = 0 to %pass ? noted ? %n : 0 : %n {
 //                             →      ...; note whether all %o are finite
@@ -152,8 +153,8 @@ static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
   MLIRContext *context = builder.getContext();
   Value flag = AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(context, 2),
                                      function.getTeamWarps(), nullptr, /*notes=*/true);
-  Value loaded = AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(context, 1), 1,
-                                       nullptr, /*notes=*/false);
+  Value loaded = AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(context, 2), 1,
+                                       nullptr, /*notes=*/true);
   Value clears, adds;
   if (own) {
     clears = addReason(product.producer.passes, flag).notFinite;
@@ -163,7 +164,7 @@ static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
     adds = repeatTiles(product.consumer.tiles, flag);
   }
   clearValues(product, clears, loaded);
-  seen.add(*arguments, flag, adds);
+  seen.add(*arguments, flag, loaded, adds);
   return "";
 }
 

@@ -18,6 +18,9 @@
 //                                                    yield %y }
 //                                                  %b = truncf %p; store %b, %i, %e
 //
+// A thread whose row sums have left their range (tk-keep-references) repairs nothing: its sums may be
+// infinite, and the block computes them again.
+//
 // The values are those of the program, but the sums are added in another order than a tile's.
 //
 //===----------------------------------------------------------------------===//
@@ -190,13 +193,22 @@ static void dropUnused(RepairOp op) {
   eliminateCommonSubExpressions(rewriter, dominance, op);
 }
 
+/// Does a thread doubt its row sums before `op`, so that its block computes the tile again? Null if
+/// it never does.
+static Value doubtBefore(Operation *op) {
+  for (; op; op = op->getPrevNode())
+    if (auto doubt = dyn_cast<DoubtOp>(op))
+      return doubt.getResult();
+  return {};
+}
+
 /// Puts a tkgpu.repair in front of what takes the tile. False if the place of its elements is not
 /// known.
 static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
   Location loc = stored.tile.getLoc();
   OpBuilder builder(stored.rounding);
   auto type = cast<RankedTensorType>(stored.tile.getType());
-  auto op = RepairOp::create(builder, loc, type, stored.tile);
+  auto op = RepairOp::create(builder, loc, type, stored.tile, doubtBefore(stored.rounding));
   Block *body = builder.createBlock(&op.getBody());
   for (int64_t axis = 0; axis < type.getRank(); ++axis)
     body->addArgument(builder.getIndexType(), loc);

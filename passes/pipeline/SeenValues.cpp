@@ -226,7 +226,7 @@ Value SeenValues::addKey(OpBuilder &builder, Value sums, Value key) {
   return branch.getResult(0);
 }
 
-void SeenValues::add(LaunchArguments &arguments, Value flag, Value isAgain) {
+void SeenValues::add(LaunchArguments &arguments, Value flag, Value cleared, Value isAgain) {
   Location loc = product.load.getLoc();
   Value sums = product.sums;
   OpBuilder builder(sums.getContext());
@@ -246,6 +246,17 @@ void SeenValues::add(LaunchArguments &arguments, Value flag, Value isAgain) {
   auto at = [&](Value value) { return computeAt(&builder, branch, value, mapping); };
   scf::ForOp steps = product.steps;
   Value lower = at(steps.getLowerBound()), upper = at(steps.getUpperBound());
+  // Warps that meet in the loop must agree, while the producer may note values of a later tile.
+  Value isAny = NotedOp::create(builder, loc, cleared);
+  auto number = [&](float value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(value));
+  };
+  Value mark = arith::SelectOp::create(builder, loc, isAny, number(-1), number(0));
+  auto row = RankedTensorType::get({cast<RankedTensorType>(sums.getType()).getDimSize(1)},
+                                   builder.getF32Type(), sliceLayout(layout, 0));
+  Value marks = BroadcastOp::create(builder, loc, row, mark, ArrayRef<int64_t>());
+  Value none = NoneNegativeOp::create(builder, loc, marks);
+  upper = arith::SelectOp::create(builder, loc, none, lower, upper);
   auto loop = scf::ForOp::create(builder, loc, lower, upper, at(steps.getStep()), sums);
   builder.setInsertionPointToStart(loop.getBody());
   mapping.map(steps.getInductionVar(), loop.getInductionVar());

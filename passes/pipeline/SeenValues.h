@@ -14,8 +14,9 @@ public:
 
   /// Can values be found in memory, and the mask be computed, behind a tile's loops?
   bool analyse(LaunchArguments &arguments);
-  /// Notes at `flag` whether all sums are finite. If `isAgain` adds values to them.
-  void add(LaunchArguments &arguments, mlir::Value flag, mlir::Value isAgain);
+  /// Notes at `flag` whether all sums are finite. If `isAgain` and `cleared` is set, adds values to
+  /// them.
+  void add(LaunchArguments &arguments, mlir::Value flag, mlir::Value cleared, mlir::Value isAgain);
 
 private:
   bool findMap(gpu::LaunchOp launch);

@@ -20,14 +20,17 @@ template <> struct NotFinite<f8e5m2> {
 };
 
 // Waits for the next phase of `loaded`, and sets the elements of `stage`, of n words of shared
-// memory, that are not finite to 0. Products may read them behind an arrival of this thread.
+// memory, that are not finite to 0. If there is one, notes it. Products may read them, and other
+// threads the note, behind an arrival of this thread.
 template <int n, class T>
-TK_DEVICE void keep_finite(T *stage, PhaseBarrier *loaded, int &parity, Place place = {}) {
+TK_DEVICE void keep_finite(T *stage, PhaseBarrier *loaded, int &parity, PhaseBarrier *notes,
+                           Place place = {}) {
   using Bits = NotFinite<T>;
   constexpr int width = 8 * (int)sizeof(T);
   phase_wait(loaded, parity, place);
   parity ^= 1;
   u32 *const words = reinterpret_cast<u32 *>(stage);
+  bool is_any = false;
   for (int i = 0; i < n; i += 4) {
     u32 word[4], any = 0;
     load<4>(word, words + i);
@@ -39,7 +42,10 @@ TK_DEVICE void keep_finite(T *stage, PhaseBarrier *loaded, int &parity, Place pl
       word[r] &= ~((found >> (width - 1)) * ((1u << width) - 1));
     });
     store<4>(words + i, word);
+    is_any = true;
   }
+  if (is_any)
+    note(notes);
   fence_async_proxy(place);
 }
 

@@ -60,7 +60,8 @@ TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
 // `n` that a block has apart from its other shared memory, not at `place`: that begins elsewhere
 // than at 0 then. Where it begins there, ptxas computes places in rings in other registers than
 // uniform ones, and leaves stages later by that (a window of attention without maxima: 5 %).
-template <int n> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
+// Each `id` has barriers of its own.
+template <int n, int id = 0> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
   __shared__ PhaseBarrier phases[n];
   return phases;
 }

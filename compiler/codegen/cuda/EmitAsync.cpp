@@ -43,9 +43,16 @@ void KernelEmitter::emitByOneThread(Operation *op, const llvm::Twine &statement)
 LogicalResult KernelEmitter::emitAllocPhases(gpu::AllocPhasesOp alloc) {
   const std::string name = nameFor(alloc.getResult());
   const int64_t stages = alloc.getType().getStages();
-  line("tk::PhaseBarrier *const " + name + " = " +
-       (alloc.getNotes() ? "tk::phases_apart<" + std::to_string(stages) + ">"
-                         : std::string("reinterpret_cast<tk::PhaseBarrier *>")) +
+  std::string place = "reinterpret_cast<tk::PhaseBarrier *>";
+  if (alloc.getNotes()) {
+    // A function template has one array for all its calls: each allocation has an instance.
+    int64_t id = 0;
+    for (auto other : alloc->getBlock()->getOps<gpu::AllocPhasesOp>())
+      id += other.getNotes() && other->isBeforeInBlock(alloc) ? 1 : 0;
+    place = "tk::phases_apart<" + std::to_string(stages) +
+            (id ? ", " + std::to_string(id) : std::string()) + ">";
+  }
+  line("tk::PhaseBarrier *const " + name + " = " + place +
        "(shared + " + llvm::Twine(phaseOffsets[alloc]) + ");");
   names[alloc.getResult()] = name;
   line("if (tk::thread_index() == 0) {");
@@ -259,8 +266,7 @@ LogicalResult KernelEmitter::emitDoubt(gpu::DoubtOp doubt) {
   const float largest = std::numeric_limits<float>::max();
   if (doubt.getMost().convertToFloat() == largest &&
       doubt.getLeast().convertToFloat() == -largest) {
-    line("if (" + scalar(doubt.getAsked()) + " && !tk::all_finite(" + materialize(source) +
-         ")) tk::note(" + notesOf(doubt.getPhases()) + ");");
+    noteIf(doubt, scalar(doubt.getAsked()) + " && !tk::all_finite(" + materialize(source) + ")");
     return success();
   }
   const std::string least = literal(doubt.getLeastAttr()), most = literal(doubt.getMostAttr());
@@ -270,9 +276,18 @@ LogicalResult KernelEmitter::emitDoubt(gpu::DoubtOp doubt) {
     const std::string x = element(source, RegisterIndex(r));
     all += (r ? " && " : "") + x + " >= " + least + " && " + x + " <= " + most;
   }
-  line("if (" + scalar(doubt.getAsked()) + " && !(" + all + ")) tk::note(" +
-       notesOf(doubt.getPhases()) + ");");
+  noteIf(doubt, scalar(doubt.getAsked()) + " && !(" + all + ")");
   return success();
+}
+
+/// Sets the flag of `doubt` if `condition` holds, which is the operation's result.
+void KernelEmitter::noteIf(gpu::DoubtOp doubt, const std::string &condition) {
+  std::string asked = condition;
+  if (!doubt.getResult().use_empty()) {
+    declare(doubt, condition);
+    asked = names[doubt.getResult()];
+  }
+  line("if (" + asked + ") tk::note(" + notesOf(doubt.getPhases()) + ");");
 }
 
 LogicalResult KernelEmitter::emitDoubted(gpu::DoubtedOp doubted) {

@@ -300,7 +300,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::KeepFiniteOp o) {
         const int64_t words = o.getStage().getType().getSizeInBytes() / 4;
         line("tk::keep_finite<" + llvm::Twine(words) + ">(" + names[o.getStage()] + ", &" +
-             names[o.getPhases()] + "[0], finite_parity);");
+             names[o.getPhases()] + "[0], finite_parity, &" + names[o.getPhases()] + "[1]);");
         return success();
       })
       .Case([&](gpu::LaunchReleaseOp) { return line("tk::release_launch();"), success(); })

@@ -24,7 +24,9 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   const std::string name = copyOf(source), n = freshName("n");
   names[repair.getResult()] = name;
   const RegisterIndex reg(n, registerBits(source));
-  line("if (!tk::all_finite(" + name + ")) TK_KEEP_LOOP for (int " + n + " = 0; " + n + " < " +
+  const std::string isAsked =
+      repair.getDoubted() ? "!" + scalar(repair.getDoubted()) + " && " : std::string();
+  line("if (" + isAsked + "!tk::all_finite(" + name + ")) TK_KEEP_LOOP for (int " + n + " = 0; " + n + " < " +
        std::to_string(registersOf(source)) + "; ++" + n + ") {");
   ++indent;
   line("if (tk::is_finite(tk::pick(" + name + ", " + n + "))) continue;");

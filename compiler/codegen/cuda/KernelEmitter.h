@@ -317,6 +317,7 @@ private:
   Result emitTurn(gpu::TurnOp turn);
   Result emitNoneNegative(gpu::NoneNegativeOp question);
   Result emitDoubt(gpu::DoubtOp doubt);
+  void noteIf(gpu::DoubtOp doubt, const std::string &condition);
   Result emitDoubted(gpu::DoubtedOp doubted);
   Result emitOfWarpgroup(gpu::OfWarpgroupOp choice);
 

@@ -24,7 +24,7 @@ TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &, Pla
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank, Place place = {}) {
   tk_emu_engine->phase_arrive_at(barrier, rank, place);
 }
-template <int n> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
+template <int n, int id = 0> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
   return reinterpret_cast<PhaseBarrier *>(place);
 }
 TK_DEVICE void clear_notes(PhaseBarrier *notes, Place place = {}) {

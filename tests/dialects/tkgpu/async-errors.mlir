@@ -418,3 +418,23 @@ tkgpu.func @f args [] {
   tkgpu.keep_finite %stage after %p : <[32, 64], f32 order = [1, 0]>, <1>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args [] {
+  %stage = tkgpu.alloc_shared : <[32, 64], bf16 order = [1, 0]>
+  %p = tkgpu.alloc_phases arrivals 1 : <1>
+  // expected-error @below {{expected one mbarrier and a flag, got}}
+  tkgpu.keep_finite %stage after %p : <[32, 64], bf16 order = [1, 0]>, <1>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %stage = tkgpu.alloc_shared : <[32, 64], bf16 order = [1, 0]>
+  %p = tkgpu.alloc_phases arrivals 1 : <2>
+  // expected-error @below {{expected phases with a place for notes}}
+  tkgpu.keep_finite %stage after %p : <[32, 64], bf16 order = [1, 0]>, <2>
+  tkgpu.return
+}

@@ -430,14 +430,14 @@ tkgpu.func @repair args ["o", "sum"] {
 
 // CHECK-LABEL: tkgpu.func @keep_finite
 // CHECK: tkgpu.noted %{{.*}} : <2>
-// CHECK: tkgpu.keep_finite %{{.*}} after %{{.*}} : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>
+// CHECK: tkgpu.keep_finite %{{.*}} after %{{.*}} : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <2>
 tkgpu.func @keep_finite args [] {
   %stage = tkgpu.alloc_shared : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
   %flags = tkgpu.alloc_phases arrivals 8 {notes} : <2>
   %clean = tkgpu.noted %flags : <2>
-  %loaded = tkgpu.alloc_phases arrivals 1 : <1>
+  %loaded = tkgpu.alloc_phases arrivals 1 {notes} : <2>
   tkgpu.keep_finite %stage after %loaded
-      : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <1>
+      : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <2>
   tkgpu.return
 }
 
