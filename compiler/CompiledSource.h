@@ -190,11 +190,19 @@ private:
   Expected<std::string> orderOf(size_t kernel, std::string_view target, const Facts &facts);
   /// The error for a pipeline that failed: the program's where a pass refused something, else ours.
   Error passError(const PassDiagnostics &diagnostics) const;
-  /// Runs passes up to a stage on an isolated module. Where tiles turn out to need more shared
-  /// memory, or registers, than there are, they are planned anew for less.
+  /// Runs passes up to a stage on an isolated module. Where that takes far less time, results are
+  /// stored that tk-fuse-producers computes where they are read.
   /// `seen` is called with each stage; with one that is planned anew, again.
   using StageSeen = llvm::function_ref<void(llvm::StringRef stage, mlir::ModuleOp module)>;
   Status lower(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen = {});
+  /// Where tiles turn out to need more shared memory, or registers, than there are, they are planned
+  /// anew for less.
+  Status lowerToFit(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen);
+  /// Puts `from` in place of the contents of `module`.
+  static void restore(mlir::ModuleOp module, mlir::ModuleOp from);
+  /// The results that are better stored in the kernel of `tensors`, which was lowered to `lowered`.
+  llvm::SmallVector<std::string> resultsToStore(mlir::ModuleOp tensors, mlir::ModuleOp lowered,
+                                                mlir::ModuleOp fused);
   Status runStages(mlir::ModuleOp module, Stage from, Stage to, const Dump &dump, StageSeen seen);
   /// Notes on schedule blocks that do not apply, before a kernel is lowered.
   void noteSchedules(KernelOp op, size_t kernel, std::string_view target, const Facts &facts) const;

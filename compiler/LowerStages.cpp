@@ -4,6 +4,7 @@
 // 2. If the tiles of a launch need more shared memory or more registers than there are, plan the
 //    fused kernel again for less, three quarters of the memory each time.
 // 3. If no plan fits, fuse the kernel anew with all reductions, scans and products stored.
+// StoreByTime.cpp lowers a kernel again whose predicted time is far above the least one.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/CompiledSource.h"
@@ -26,15 +27,12 @@ namespace tk {
 /// What tiles are planned for at last, and what part of the room before each time.
 static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
 
-/// Puts `from` in place of the contents of `module`.
-static void restore(ModuleOp module, ModuleOp from) {
+void CompiledSource::restore(ModuleOp module, ModuleOp from) {
   module.getBodyRegion().takeBody(from.getBodyRegion());
   module->setAttrs(from->getAttrDictionary());
 }
 
-Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
-  if (to < Stage::Gpu)
-    return runStages(module, Stage::Tk, to, dump, seen);
+Status CompiledSource::lowerToFit(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
   auto lowerWithLess = [&]() -> Status {
     if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump, seen); !fused)
       return fused;

@@ -23,16 +23,22 @@ static const PatternRow windowPatterns[] = {
      "Sums over windows stand where the program has them, and their readers may still move."},
 };
 
+static const PatternRow isolationPatterns[] = {
+    {"groups", "tk-divide-indices", "", "",
+     "A reduction over groups of a row then reads the row by the row's own indices."},
+    {"own-computes", "tk-separate-reductions", "", "",
+     "A reduction over fewer indices than its compute op then is a compute op of its own, and "
+     "fusion decides about it as about a named one."},
+};
+
 static const PassRow normalizeRows[] = {
     {"tk-normalize-axes", "fusion", "",
      "Other passes look at tensors that have no more axes than their accesses need.", axisPatterns},
     {"tk-simplify", "simplification", "",
      "Equal expressions are one before passes estimate the cost of an expression."},
-    {"tk-divide-indices", "fusion", "",
-     "A reduction over groups of a row then reads the row by the row's own indices."},
-    {"tk-separate-reductions", "fusion", "",
-     "A reduction over fewer indices than its compute op then is a compute op of its own, and "
-     "fusion decides about it as about a named one."},
+    {"tk-isolate-reductions", "fusion", "",
+     "Expressions are simple: fusion then decides about each reduction by its own indices.",
+     isolationPatterns},
     {"tk-lower-windows", "fusion", "",
      "Sums stand where the program has them: those over windows become matrix products.",
      windowPatterns},
@@ -171,11 +177,15 @@ static const PatternRow deferPatterns[] = {
      "A thread has a maximum and a sum of its own in a loop over columns or chunks of rows."},
 };
 
-static const PassRow roleRows[] = {
-    {"tk-leave-out-warps", "warps", "",
+static const PatternRow storePatterns[] = {
+    {"idle-warps", "tk-leave-out-warps", "warps", "",
      "Layouts say which rows a warp has, and plain stores still have masks."},
-    {"tk-form-bulk-stores", "warpgroups", "",
+    {"bulk-stores", "tk-form-bulk-stores", "", "",
      "Fragments are stored as whole lines by TMA, while the threads go on."},
+};
+
+static const PassRow roleRows[] = {
+    {"tk-arrange-stores", "warpgroups", "", "Layouts say which rows a warp has.", storePatterns},
     {"tk-specialize-warps", "roles", "tk-specialize-warps{one-role=true}",
      "TMA loads are known: producer warps issue them, or all warps wait for them at once."},
     {"tk-bound-warpgroups", "loops", "",

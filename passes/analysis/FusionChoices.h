@@ -18,6 +18,9 @@ namespace tk {
 inline constexpr llvm::StringLiteral inlinedAttrName = "tk.inline";
 inline constexpr llvm::StringLiteral storedAttrName = "tk.store";
 
+/// Names of results that are stored because the kernel is predicted to take less time so.
+inline constexpr llvm::StringLiteral storedByTimeAttrName = "tk.store_by_time";
+
 /// Pairs of results, "a+b", whose compute ops tk-merge-computes makes one, and of those that it
 /// leaves apart: arrays of strings on the module.
 inline constexpr llvm::StringLiteral mergedAttrName = "tk.merge";

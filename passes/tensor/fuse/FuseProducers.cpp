@@ -144,6 +144,8 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     return "an operation would receive values of two computations of its sums";
   if (isNamed(producer, storedAttrName))
     return "an option asks for it";
+  if (isNamed(producer, storedByTimeAttrName))
+    return "the kernel is predicted to take less time so";
   if (isTooLargeInside(producer, kind))
     return "no tiles fit with the kernel's reductions computed where they are read";
   if (shallInline(producer, kind))
@@ -256,7 +258,8 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
       ProducerKind kind = classify(result);
       if (reads.empty() || (kind == ProducerKind::Products) != products ||
           !patterns->isOn(patternOf(kind)) || isComputedOnce(result) ||
-          isNamed(result, storedAttrName) || isTooLargeInside(result, kind))
+          isNamed(result, storedAttrName) || isNamed(result, storedByTimeAttrName) ||
+          isTooLargeInside(result, kind))
         continue;
       if (shallInline(result, kind)) {
         if (!whyOverBudget(reads))

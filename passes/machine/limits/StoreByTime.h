@@ -1,0 +1,27 @@
+//===- StoreByTime.h - when other choices of fusion are tried ---*- C++ -*-===//
+#ifndef TK_PASSES_MACHINE_LIMITS_STOREBYTIME_H
+#define TK_PASSES_MACHINE_LIMITS_STOREBYTIME_H
+
+#include <cstdint>
+
+namespace tk::limits::store_by_time {
+
+/// Kernels whose predicted time is above so many times the least time, and above so many ns, are
+/// lowered again with results stored. Kernels of bench/programs are below, but for those that a
+/// stored result makes faster.
+inline constexpr double kTimesLeast = 4, kLeastTime = 20000;
+
+/// Part of the predicted time that a stored result must leave at most: models err by less.
+inline constexpr double kMostOfTime = 0.7;
+
+/// Part of the predicted time at which a result is stored before others are tried.
+inline constexpr double kEnoughOfTime = 0.25;
+
+/// Results that are stored one after the other.
+inline constexpr unsigned kMostResults = 3;
+/// Operations of kernels that are lowered to compare them, about 2 s of compilation where walks over blocks are short.
+inline constexpr unsigned kMostOperations = 5000;
+
+} // namespace tk::limits::store_by_time
+
+#endif // TK_PASSES_MACHINE_LIMITS_STOREBYTIME_H
