@@ -185,6 +185,7 @@ private:
   void solveBare(const Contribution &c, const std::vector<IndexRef> &at, std::vector<bool> &isDone,
                  Solution &out);
   bool solveAxis(const Contribution &c, const TermPtr &index, IndexRef at, Solution &out);
+  bool solveShifted(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
   bool solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
   void settle(IndexRef loop, TermPtr value, std::vector<TermPtr> bounds, Solution &out);
 

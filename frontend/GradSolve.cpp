@@ -92,6 +92,23 @@ static bool decompose(const TermPtr &term, IndexRef loop, TermPtr &coefficient, 
   }
 }
 
+/// `(rest + l) % c == x`, or `(rest - l) % c == x`, for a loop over 0..c and x in 0..c: each x is
+/// the remainder of one value of the loop. A circular shift is such an index.
+bool GradKernel::solveShifted(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out) {
+  if (!index->is(BinaryOp::Rem) || !loop->lo->isInt(0) || !at->lo->isInt(0))
+    return false;
+  const TermPtr &c = index->args[1];
+  TermPtr coefficient, rest;
+  if (!equal(at->hi, c) || !equal(loop->hi, c) || !freeIndices(c).empty() ||
+      !decompose(index->args[0], loop, coefficient, rest) ||
+      !(coefficient->isInt(1) || coefficient->isInt(-1)))
+    return false;
+  TermPtr x = indexTerm(at);
+  settle(loop, binary(BinaryOp::Rem, coefficient->isInt(1) ? sub(x, rest) : sub(rest, x), c), {},
+         out);
+  return true;
+}
+
 /// Solves `index == at` for a loop that stands in it once with a factor, or below `/` or `%`.
 bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out) {
   TermPtr x = indexTerm(at);
@@ -134,6 +151,8 @@ bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, S
     out.rest.push_back(q);
     return true;
   }
+  if (solveShifted(index, at, loop, out))
+    return true;
   TermPtr coefficient, rest;
   if (!decompose(index, loop, coefficient, rest) || !freeIndices(coefficient).empty())
     return false;
