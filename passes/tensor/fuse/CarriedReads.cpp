@@ -6,7 +6,7 @@
 // distances from it.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/tensor/fuse/FuseProducers.h"
+#include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "passes/tensor/split/SplitReductions.h"
 
@@ -49,13 +49,23 @@ bool isUnderSoftmax(Read read) {
   });
 }
 
+/// True if `around` varies with each of the reader's own indices that the statistic varies with. A
+/// range of the same length may be that of columns, while the statistic is of rows.
+static bool isOfSameRows(ReduceOp around, const Reach &reach) {
+  return llvm::all_of(reach.parallel, [&](BlockArgument index) {
+    Dependence onIndex(ValueRange{index});
+    return onIndex.on(around.getResult(0));
+  });
+}
+
 bool isCarriedByReader(ReduceOp statistic, Read read) {
   Block *producer = cast<ComputeOp>(read.producer.getOwner()).getBlock();
   bool isExtremum =
       statistic.getKind(0) == ReduceKind::Max || statistic.getKind(0) == ReduceKind::Min;
   Dependence onRead(ValueRange{read.load.getResult()});
+  const Reach reach = getReach(statistic, read);
   for (ReduceOp around : read.consumer.getBlock()->getOps<ReduceOp>()) {
-    if (!haveSameRanges(around, statistic))
+    if (!haveSameRanges(around, statistic) || !isOfSameRows(around, reach))
       continue;
     if (carriesSoftmax(around, producer))
       return true;

@@ -11,6 +11,8 @@
 //    stored anyway is cheaper to load. The exception is a reader that carries the producer's
 //    reductions in a loop of its own. Such a reader fuses a row reduction even if other readers do
 //    not.
+//    Rows are also stored if their reader is computed where it is read only without them
+//    (KeptElements.cpp).
 // 4. Fuse producers with matrix products last, and in reverse order. The row reductions and
 //    pointwise ops between two products are gone by then. Of three products in a row, the last two
 //    become a back-to-back contraction. Attention thus fuses the scores into its loop, and does not
@@ -153,6 +155,13 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
   for (Read read : reads)
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
+  auto isStored = [&](OpResult element) {
+    return isComputedOnce(element) || isNamed(element, storedAttrName);
+  };
+  if (kind == ProducerKind::Rows)
+    for (Read read : reads)
+      if (ComputeOp kept = findKeptElements(read, maxExtra, isStored))
+        return describe(kept) + " would be stored with its reductions, and has more elements";
   if (kind == ProducerKind::Products)
     if (auto why = whyStoreProducts(reads, isReturned(producer), maxExtra))
       return why;

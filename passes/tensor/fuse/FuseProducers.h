@@ -26,6 +26,12 @@ struct Read {
 /// depend on.
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra);
 
+/// The statement that would be stored if the producer's row reductions were computed at the read,
+/// and otherwise be computed where it is read itself (KeptElements.cpp); null if there is none.
+/// `isStored` says whether a result is stored whatever it computes.
+ComputeOp findKeptElements(Read read, int64_t maxExtra,
+                           llvm::function_ref<bool(mlir::OpResult)> isStored);
+
 /// True if the reader runs over the row that the producer reduces, so that it computes these
 /// reductions beside its own (exponentials relative to a maximum, squares about a mean). This does
 /// not depend on whether they are stored for other readers.
