@@ -59,7 +59,7 @@ static std::optional<int64_t> apply(Operation *op, int64_t a, int64_t b) {
   if (isa<FloorDivOp, arith::FloorDivSIOp>(op))
     return llvm::divideFloorSigned(a, b);
   if (isa<FloorModOp>(op))
-    return llvm::mod(a, b);
+    return a - b * llvm::divideFloorSigned(a, b);
   if (isa<arith::CeilDivSIOp>(op))
     return llvm::divideCeilSigned(a, b);
   return std::nullopt;

@@ -312,7 +312,8 @@ PlannedTiles Planner::finish() {
   }
   stages = block.stages.value_or(stages);
   group = block.group.value_or(group);
-  warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
+  // Rows of long terms ask for more threads than a block, or a cluster, has.
+  warps = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(warps, 1, 32 * cluster / teams));
   return {family, unit,
           gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
                                  block.vector.value_or(shape.narrowestBits / 8), stages, group,
