@@ -59,6 +59,26 @@ inline constexpr int64_t mostCuts = 16;
 
 } // namespace tk::limits::mask_operands
 
+namespace tk::limits::order_factors {
+
+/// More factors than this are left as they are: the search is over all pairs of subsets.
+inline constexpr size_t mostFactors = 8;
+/// Indices of all factors: a set of them is 32 bits.
+inline constexpr size_t mostIndices = 16;
+/// Bytes of the stored result of one step: 1 GiB.
+inline constexpr double mostBytesOfStep = double(int64_t(1) << 30);
+/// The time of one loop relative to that of the steps, at least.
+inline constexpr double leastGain = 1.3;
+/// Nanoseconds of a term on an H200, where the whole device is busy. Predicted for sums that
+/// `tkc inspect --cost` was asked about: two operands of 16 bits, two of f32, a sum without two
+/// operands, and one loop over three factors or more that are not two operands.
+inline constexpr double termOnMatrixUnit = 3.4e-6, termOnCores = 5e-5, termOfPair = 1e-4,
+                        termOfManyFactors = 3e-4;
+/// Results of the smallest tile of a contraction.
+inline constexpr double outputsOfSmallTile = 32 * 32;
+
+} // namespace tk::limits::order_factors
+
 namespace tk::limits::pack_operands {
 
 /// The fewest rows, columns and elements that tiles of pairs are cut from, and the multiple of the

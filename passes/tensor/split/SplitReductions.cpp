@@ -17,8 +17,9 @@
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
 // (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
-// an index becomes a range of that index (IndexKeys.cpp). Windows of several axes are reduced one
-// axis after the other (SplitWindows.cpp).
+// an index becomes a range of that index (IndexKeys.cpp). Sums of products of three or more factors
+// are computed pair by pair (OrderFactors.cpp). Windows of several axes are reduced one axis after
+// the other (SplitWindows.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -44,6 +45,7 @@
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/split/OrderFactors.h"
 #include "passes/tensor/split/SplitContractions.h"
 #include "passes/tensor/split/SplitWindows.h"
 
@@ -174,6 +176,9 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     });
     if (getOperation()->hasAttr(gpu::targetAttrName))
       sortByKey(patterns);
+    patterns.run("contraction-order", [&] {
+      getOperation()->walk([&](KernelOp kernel) { numSplit += orderFactors(kernel); });
+    });
     patterns.run("windows", [&] {
       getOperation()->walk([&](KernelOp kernel) { numSplit += splitWindows(kernel); });
     });
