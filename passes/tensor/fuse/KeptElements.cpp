@@ -5,10 +5,10 @@
 // and the pointwise op has all elements of the row. This file finds rows that are better stored:
 //
 // 1. The reader of the rows is a pointwise op along further indices, and no result of the kernel.
-// 2. All of its own readers could compute it. None is a matrix product, which is faster with a
-//    stored operand.
-// 3. Some reader could not compute it with the rows in it. The readers of a pointwise reader count
-//    as its own.
+// 2. All of its own readers could compute it. None is a matrix product, nor leads to one, which is
+//    faster with a stored operand.
+// 3. Some reader reduces over an index of the rows, and could not compute it with the rows in it.
+//    The readers of a pointwise reader count as its own.
 //
 //   %m = tk.compute ["i"] {.. tk.reduce [max] ["r"] %x[2 * %i + %r] ..}
 //   %t = tk.compute ["i","r"] {.. %x[2 * %i + %r] == %m[%i] ..}
@@ -44,10 +44,23 @@ static ComputeOp cloneWith(Read read) {
   return copy;
 }
 
-/// True if a matrix product, or one of a matrix and a vector, has the read in its terms.
-static bool isInContraction(Read read) {
-  return llvm::any_of(getEnclosingReductions(read.load),
-                      [](ReduceOp reduce) { return isContraction(reduce); });
+/// True if a matrix product, or one of a matrix and a vector, has the element in its terms, or the
+/// element of a pointwise reader.
+static bool feedsContraction(OpResult element, unsigned links) {
+  return llvm::any_of(getReadsOf(element, element), [&](Read read) {
+    const OpResult next = read.consumer->getResult(0);
+    return llvm::any_of(getEnclosingReductions(read.load),
+                        [](ReduceOp reduce) { return isContraction(reduce); }) ||
+           (links > 0 && classify(next) == ProducerKind::Pointwise &&
+            feedsContraction(next, links - 1));
+  });
+}
+
+/// True if the rows that `read.producer` computes vary with an index that the reader reduces over.
+static bool isReducedOver(Read read) {
+  return llvm::any_of(getProducerSlice(read.producer), [&](Operation *op) {
+    return isa<ReduceOp>(op) && !getReach(op, read).reduced.empty();
+  });
 }
 
 namespace {
@@ -63,15 +76,15 @@ static Fate getFate(OpResult element, OpResult withRows, int64_t maxExtra, unsig
     return Fate::Kept;
   SmallVector<Read> reads = getReadsOf(element, element);
   if (reads.empty() || llvm::any_of(reads, [&](Read read) {
-        return isInContraction(read) ||
-               whyNotInline(read, ProducerKind::Pointwise, maxExtra).has_value();
+        return whyNotInline(read, ProducerKind::Pointwise, maxExtra).has_value();
       }))
     return Fate::Kept;
   Fate fate = Fate::Fused;
   for (Read read : reads) {
     const Read rows{read.load, read.consumer, withRows};
     if (whyNotInline(rows, ProducerKind::Rows, maxExtra)) {
-      fate = Fate::Lost;
+      if (isReducedOver(rows))
+        fate = Fate::Lost;
       continue;
     }
     OpResult next = read.consumer->getResult(0);
@@ -91,7 +104,8 @@ ComputeOp findKeptElements(Read read, int64_t maxExtra,
     return isa<ReduceOp>(op) && !getReach(op, read).extra.empty();
   });
   OpResult element = read.consumer->getResult(0);
-  if (!isAlongMore || classify(element) != ProducerKind::Pointwise)
+  if (!isAlongMore || classify(element) != ProducerKind::Pointwise ||
+      feedsContraction(element, mostPointwiseLinks))
     return {};
   ComputeOp copy = cloneWith(read);
   const Fate fate = getFate(element, copy->getResult(0), maxExtra, mostPointwiseLinks, isStored);
