@@ -211,11 +211,21 @@ static SmallVector<OpResult> getOwnProducts(OpResult producer) {
   return products.takeVector();
 }
 
+/// True if the reader sums what it reads anew for each value of one of its own indices, such as a
+/// key that the terms are compared with.
+static bool isSummedAnew(Read read, ReduceOp around) {
+  return around.getKind(0) == ReduceKind::Sum &&
+         llvm::any_of(read.consumer.getBlock()->getArguments(), [&](Value index) {
+           Dependence onIndex(ValueRange{index});
+           return llvm::none_of(read.load.getIndices(), [&](Value i) { return onIndex.on(i); });
+         });
+}
+
 /// Would all of `products` be stored if their reader were computed where `read` is, in a factor of
-/// a contraction? A softmax keeps its logits: their mask bounds its range.
+/// a contraction or in a sum for each key? A softmax keeps its logits: their mask bounds its range.
 static bool areStoredBehind(Read read, ArrayRef<OpResult> products, int64_t maxExtra) {
   auto around = read.load->getParentOfType<ReduceOp>();
-  if (!around || !isContraction(around))
+  if (!around || !(isContraction(around) || isSummedAnew(read, around)))
     return false;
   OpBuilder builder(read.consumer);
   IRMapping mapping;

@@ -30,6 +30,7 @@
 //    * the consumer reduces over two back-to-back contractions, one after the other, and has few
 //      tiles;
 //    * the product would be recomputed along an index of a reduction around it;
+//    * a sum over its rows and columns would compute it again for each key;
 //    * a reduction over the product's own columns reads it, and a stored product takes less time.
 //
 // FuseRowsCost.cpp implements rule 2, FuseProductsCost.cpp and ReducedProducts.cpp implement

@@ -285,6 +285,24 @@ static bool haveColumnsByWarpgroup(Read read, BlockArgument columns) {
   return rowsOfWarpgroup * elements * int64_t(sizeof(uint16_t)) <= target.getShared();
 }
 
+/// True if a reduction that is no product ranges over the rows and over the columns of `product`:
+/// the sum of all scores with one key, for example. A tile is then of the product alone, and no
+/// index of the reader runs along it.
+static bool isReducedWhole(ReduceOp product, Read read, const Reach &reach) {
+  SmallVector<ReduceOp> around = getReductionsOver(read, reach);
+  if (!isContraction(product) || around.empty() || isContraction(around.front()))
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<Value> reduced, others;
+  for (auto [axis, component] : llvm::zip_equal(
+           compute.getIndicesOf(read.producer.getResultNumber()), read.load.getIndices())) {
+    auto index = dyn_cast<BlockArgument>(component);
+    (index && reach.reduced.contains(index) ? reduced : others).push_back(compute.getIndex(axis));
+  }
+  const auto [rows, columns] = getSides(product, reduced);
+  return !rows.empty() && !columns.empty() && getRows(product, others).empty();
+}
+
 std::optional<std::string> whyNotProducts(Operation *product, Read read, const Reach &reach,
                                           int64_t maxExtra) {
   llvm::SetVector<BlockArgument> all = reach.parallel;
@@ -313,17 +331,21 @@ std::optional<std::string> whyNotProducts(Operation *product, Read read, const R
     return "its products would be repeated for every tile of index '" + name.str() + "'";
   }
   RepeatBudget budget(maxExtra), values(std::min(maxExtra, fewValues));
+  auto reduce = dyn_cast<ReduceOp>(product);
+  const bool isWhole = reduce && isReducedWhole(reduce, read, reach);
   for (BlockArgument index : reach.extra) {
     // What stands under no reduction has the product's own tiles, and one for each other value.
-    bool isInTiles =
-        !reach.reduced.empty() || index.getArgNumber() + 1 == read.consumer.getNumIndices();
+    // So does a product whose tiles are reduced.
+    bool isInTiles = !isWhole && (!reach.reduced.empty() ||
+                                  index.getArgNumber() + 1 == read.consumer.getNumIndices());
     if ((isInTiles ? budget : values).allows(index, read.consumer) ||
         haveColumnsByWarpgroup(read, index))
       continue;
     bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
-    if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))
-      return "its products would be repeated for every tile of index " +
-             quote(index, read.consumer);
+    if (known || isWhole || reach.reduced.empty() ||
+        !(isUnderSoftmax(read) || sharesBatch(read, reach)))
+      return std::string("its products would be repeated for every ") +
+             (isWhole ? "value" : "tile") + " of index " + quote(index, read.consumer);
   }
   return std::nullopt;
 }
