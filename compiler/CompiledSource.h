@@ -195,8 +195,8 @@ private:
   /// `seen` is called with each stage; with one that is planned anew, again.
   using StageSeen = llvm::function_ref<void(llvm::StringRef stage, mlir::ModuleOp module)>;
   Status lower(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen = {});
-  /// Where tiles turn out to need more shared memory, or registers, than there are, they are planned
-  /// anew for less.
+  /// Where tiles turn out to need more shared memory, or registers, than there are, they are
+  /// planned anew for less.
   Status lowerToFit(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen);
   /// Puts `from` in place of the contents of `module`.
   static void restore(mlir::ModuleOp module, mlir::ModuleOp from);

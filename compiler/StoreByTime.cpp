@@ -18,8 +18,8 @@
 #include "compiler/LeastCost.h"
 #include "compiler/UsualTables.h"
 #include "compiler/arch/Architecture.h"
-#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tk/TkInvariance.h"
+#include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/FusionChoices.h"
 #include "passes/machine/LaunchCost.h"
 #include "passes/machine/limits/StoreByTime.h"
@@ -94,8 +94,8 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
   auto measure = [&](ModuleOp of, ModuleOp before) -> std::optional<Trial> {
     auto op = of.lookupSymbol<KernelOp>(kernel.getSymName());
     const TensorTables tables = usualTables(kernelOp(number), before, *sizes, defaults);
-    std::optional<KernelCost> cost = costOfKernel(op, {*sizes, scalars, &tables}, *machine,
-                                                  [](StringRef) { return 0U; });
+    std::optional<KernelCost> cost =
+        costOfKernel(op, {*sizes, scalars, &tables}, *machine, [](StringRef) { return 0U; });
     if (!cost)
       return std::nullopt;
     return Trial{cost->nanoseconds, inlinedResults(op)};
@@ -103,8 +103,7 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
   std::optional<Trial> now = measure(lowered, fused);
   if (!now || now->time <= kLeastTime)
     return stored;
-  const double least =
-      leastCost(kernelOp(number), signature, variables, *machine).nanoseconds;
+  const double least = leastCost(kernelOp(number), signature, variables, *machine).nanoseconds;
   // Nobody looks at the passes of a comparison.
   llvm::SaveAndRestore pipeline(driver.pipeline);
   driver.pipeline.printAfter.clear();
@@ -132,9 +131,9 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
         continue;
       std::optional<Trial> made = measure(*copy, copyFused.get());
       if (made)
-        detail::log_message("predicted: " + std::to_string(std::llround(made->time)) + " ns with '" +
-                            one + "' stored, " + std::to_string(std::llround(now->time)) +
-                            " ns without");
+        detail::log_message("predicted: " + std::to_string(std::llround(made->time)) +
+                            " ns with '" + one + "' stored, " +
+                            std::to_string(std::llround(now->time)) + " ns without");
       if (made && (!best || made->time < best->time))
         best = made, name = one;
       if (best && best->time <= kEnoughOfTime * now->time)

@@ -18,8 +18,8 @@
 //                                                    yield %y }
 //                                                  %b = truncf %p; store %b, %i, %e
 //
-// A thread whose row sums have left their range (tk-keep-references) repairs nothing: its sums may be
-// infinite, and the block computes them again.
+// A thread whose row sums have left their range (tk-keep-references) repairs nothing: its sums may
+// be infinite, and the block computes them again.
 //
 // The values are those of the program, but the sums are added in another order than a tile's.
 //

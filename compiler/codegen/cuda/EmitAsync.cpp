@@ -52,8 +52,8 @@ LogicalResult KernelEmitter::emitAllocPhases(gpu::AllocPhasesOp alloc) {
     place = "tk::phases_apart<" + std::to_string(stages) +
             (id ? ", " + std::to_string(id) : std::string()) + ">";
   }
-  line("tk::PhaseBarrier *const " + name + " = " + place +
-       "(shared + " + llvm::Twine(phaseOffsets[alloc]) + ");");
+  line("tk::PhaseBarrier *const " + name + " = " + place + "(shared + " +
+       llvm::Twine(phaseOffsets[alloc]) + ");");
   names[alloc.getResult()] = name;
   line("if (tk::thread_index() == 0) {");
   ++indent;

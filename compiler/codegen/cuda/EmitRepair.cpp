@@ -26,8 +26,8 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   const RegisterIndex reg(n, registerBits(source));
   const std::string isAsked =
       repair.getDoubted() ? "!" + scalar(repair.getDoubted()) + " && " : std::string();
-  line("if (" + isAsked + "!tk::all_finite(" + name + ")) TK_KEEP_LOOP for (int " + n + " = 0; " + n + " < " +
-       std::to_string(registersOf(source)) + "; ++" + n + ") {");
+  line("if (" + isAsked + "!tk::all_finite(" + name + ")) TK_KEEP_LOOP for (int " + n + " = 0; " +
+       n + " < " + std::to_string(registersOf(source)) + "; ++" + n + ") {");
   ++indent;
   line("if (tk::is_finite(tk::pick(" + name + ", " + n + "))) continue;");
   Block &body = repair.getBody().front();

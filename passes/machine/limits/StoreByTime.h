@@ -19,7 +19,8 @@ inline constexpr double kEnoughOfTime = 0.25;
 
 /// Results that are stored one after the other.
 inline constexpr unsigned kMostResults = 3;
-/// Operations of kernels that are lowered to compare them, about 2 s of compilation where walks over blocks are short.
+/// Operations of kernels that are lowered to compare them, about 2 s of compilation where walks
+/// over blocks are short.
 inline constexpr unsigned kMostOperations = 5000;
 
 } // namespace tk::limits::store_by_time

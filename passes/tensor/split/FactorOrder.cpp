@@ -102,13 +102,12 @@ double FactorOrder::timeOf(BitSet left, BitSet right) const {
                                  : time + cost::ofScratch(machine, bytes);
 }
 
-/// The time of the terms, over `all` indices, of `results`. The operands have the indices `left` and
-/// `right`. `pair`: the time of a term if they are no contraction.
+/// The time of the terms, over `all` indices, of `results`. The operands have the indices `left`
+/// and `right`. `pair`: the time of a term if they are no contraction.
 double FactorOrder::timeOfSum(BitSet left, BitSet right, BitSet results, BitSet all, bool narrow,
                               double pair) const {
   const auto processors = static_cast<double>(machine.device.processors);
-  const bool isContraction =
-      (left & ~right & results) != 0 && (right & ~left & results) != 0;
+  const bool isContraction = (left & ~right & results) != 0 && (right & ~left & results) != 0;
   const bool onMatrixUnit = isContraction && narrow;
   const double tile = onMatrixUnit ? cost::outputsOfLargeTile : outputsOfSmallTile;
   const double tiles = std::max(sum.count(results) / tile, 1.0);
@@ -123,7 +122,8 @@ double FactorOrder::timeOfOneLoop() const {
     const BitSet ofLeft = sum.indicesOf(left) & results,
                  ofRight = sum.indicesOf(sum.all() & ~left) & results;
     if ((ofLeft & ~ofRight) != 0 && (ofRight & ~ofLeft) != 0)
-      return cost::launch + timeOfSum(ofLeft, ofRight, results, everything, sum.narrow != 0, termOfPair);
+      return cost::launch +
+             timeOfSum(ofLeft, ofRight, results, everything, sum.narrow != 0, termOfPair);
   }
   return cost::launch + sum.count(everything) * termOfManyFactors;
 }

@@ -91,11 +91,10 @@ bool FactorOrdering::isSum() {
   if (reduce.isOnline() || reduce.getNumIndices() < 2 || reduce.getKind(0) != ReduceKind::Sum ||
       reduce.getPrecision() != Precision::Default || !reduce.getResult(0).getType().isF32())
     return false;
-  return llvm::all_of(
-      llvm::zip_equal(reduce.getLower(), reduce.getUpper()), [&](auto bounds) {
-        auto [lower, upper] = bounds;
-        return isConstantIntValue(lower, 0) && isKernelLevel(upper, compute);
-      });
+  return llvm::all_of(llvm::zip_equal(reduce.getLower(), reduce.getUpper()), [&](auto bounds) {
+    auto [lower, upper] = bounds;
+    return isConstantIntValue(lower, 0) && isKernelLevel(upper, compute);
+  });
 }
 
 /// Appends the factors of `value`. A rounding of a product that only a contraction asks for falls
@@ -131,7 +130,7 @@ bool FactorOrdering::isPlain(Value value, llvm::DenseSet<Operation *> &seen,
 
 Value FactorOrdering::extentOf(unsigned n) {
   return n < reduce.getNumIndices() ? reduce.getUpper()[n]
-                                           : compute.getExtents()[indices[n].getArgNumber()];
+                                    : compute.getExtents()[indices[n].getArgNumber()];
 }
 
 /// Numbers the indices, and finds those of each factor.
@@ -271,9 +270,9 @@ void FactorOrdering::createStep(const FactorOrder &order, BitSet set, Type type)
     YieldOp::create(inner, loc, result);
   };
   const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".step").str();
-  stored[set] = ComputeOp::create(builder, reduce.getLoc(), keptNames, extents,
-                                  ArrayRef<Type>{type}, ArrayRef<StringRef>{name},
-                                  ArrayRef<SmallVector<unsigned>>{}, body);
+  stored[set] =
+      ComputeOp::create(builder, reduce.getLoc(), keptNames, extents, ArrayRef<Type>{type},
+                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{}, body);
 }
 
 /// Makes the compute ops that the element of the step of `set` reads.
@@ -283,8 +282,7 @@ void FactorOrdering::createParts(const FactorOrder &order, BitSet set) {
   if (order.isNarrow(set))
     for (BitSet side : {left, right})
       if (llvm::has_single_bit(side) && (side & sum.narrow))
-        narrow =
-            factors[llvm::countr_zero(side)].getDefiningOp<arith::ExtFOp>().getIn().getType();
+        narrow = factors[llvm::countr_zero(side)].getDefiningOp<arith::ExtFOp>().getIn().getType();
   for (BitSet side : {left, right}) {
     if (llvm::has_single_bit(side))
       continue;
@@ -318,9 +316,10 @@ bool FactorOrdering::run() {
   if (factors.size() < 3 || factors.size() > mostFactors)
     return false;
   if (!collectIndices())
-    return decline(reduce, passName,
-                   "a factor has a condition, another sum or a place that rests on a size, an index "
-                   "has no known size, or no factor has it");
+    return decline(
+        reduce, passName,
+        "a factor has a condition, another sum or a place that rests on a size, an index "
+        "has no known size, or no factor has it");
   const FactorOrder order(sum, machine);
   if (!order.storesAny(sum.all()) || !pays(order))
     return false;
