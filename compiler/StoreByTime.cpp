@@ -116,8 +116,8 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
     std::optional<Trial> best;
     std::string name;
     for (const std::string &one : now->inlined) {
-      if (llvm::is_contained(driver.pipeline.inlined, one) ||
-          (operations += perTrial) > kMostOperations)
+      operations += perTrial;
+      if (llvm::is_contained(driver.pipeline.inlined, one) || operations > kMostOperations)
         continue;
       OwningOpRef<ModuleOp> copy = tensors.clone(), copyFused;
       SmallVector<std::string> names(stored);

@@ -258,7 +258,7 @@ static Operation *onlyUserOf(Operation *op) {
   return user && user->getBlock() == op->getBlock() ? user : nullptr;
 }
 
-std::optional<KernelEmitter::ScaledIntegers> KernelEmitter::scaledIntegers(Operation *op) {
+std::optional<ScaledIntegers> KernelEmitter::scaledIntegers(Operation *op) {
   auto rounding = dyn_cast_or_null<arith::TruncFOp>(op);
   auto product = rounding ? rounding.getIn().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
   if (!product || onlyUserOf(product) != op || !gpu::hasMode(product, gpu::MathMode::Approx) ||

@@ -7,10 +7,10 @@
 //
 // The methods are spread over the files of this folder by family: EmitFunction (signature),
 // EmitNames, EmitScalar (single operations), EmitTile (tiles and fused loops), EmitCaps,
-// EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
-// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
+// EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitScan, EmitPairs
+// (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
 // EmitDescriptors (factors of warpgroups' products), EmitTypes, EmitComments. What a method tells
-// of a tile is in TileAddresses.h and CappedTile.h.
+// of a tile or an operation is in TileAddresses.h, CappedTile.h and OperationParts.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
@@ -18,6 +18,7 @@
 
 #include "compiler/codegen/cuda/CappedTile.h"
 #include "compiler/codegen/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/OperationParts.h"
 #include "compiler/codegen/cuda/ScopedNames.h"
 #include "compiler/codegen/cuda/TileAddresses.h"
 #include "compiler/codegen/cuda/ValueNames.h"
@@ -139,10 +140,6 @@ private:
   Result emitFunnel(gpu::FunnelOp funnel);
   Result emitSelectAt(gpu::SelectAtOp select);
   bool joinGroup(mlir::Operation *op);
-  /// A rounded product of integers of 8 bits, in words, and what those of a word have in common.
-  struct ScaledIntegers {
-    mlir::Value integers, scale;
-  };
   std::optional<ScaledIntegers> scaledIntegers(mlir::Operation *op);
   bool isWithinScaledIntegers(mlir::Operation *op);
   void flushGroup();
@@ -254,11 +251,6 @@ private:
   Result emitConvertLayout(gpu::ConvertLayoutOp convert);
 
   // EmitReduce
-  /// Where the groups that a reduction combines end up.
-  struct Reduced {
-    unsigned registers = 1;
-    BitMap sourceOf; ///< by bit of the result's register: the source's register
-  };
   mlir::FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, mlir::Value result,
                                           unsigned axis);
   std::string takeReduced(const Reduced &reduced, const std::string &terms, unsigned numTerms,
@@ -326,13 +318,6 @@ private:
   /// the product `replaces` what has been read.
   std::string accumulatorOf(mlir::Operation *product, mlir::Value acc, bool replaces);
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
-  /// How products are written whose sums threads add up in `sums`: the last one's left factor, the
-  /// types, and columns, those of one instruction and blocks of rows.
-  struct PromotedDot {
-    std::string sums, a, types;
-    int64_t columns, atOnce, blocks;
-    bool inRow;
-  };
   void emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how);
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
   Result emitClear(gpu::ClearOp clear);

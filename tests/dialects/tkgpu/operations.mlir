@@ -445,7 +445,7 @@ tkgpu.func @keep_finite args [] {
 // CHECK: tkgpu.doubt
 tkgpu.func @doubt args ["flags", "asked", "sum"] {
 ^bb0(%flags: !tkgpu.phases<2>, %asked: i1, %sum: tensor<32xf32, #one>):
-  tkgpu.doubt %flags if %asked : <2>, %sum from 0.5 to 2.0 : tensor<32xf32, #one>
+  %is = tkgpu.doubt %flags if %asked : <2>, %sum from 0.5 to 2.0 : tensor<32xf32, #one>
   tkgpu.return
 }
 
