@@ -129,6 +129,11 @@ static bool isNamed(OpResult producer, StringRef attribute) {
   return names && llvm::is_contained(names, compute.getNames()[0]);
 }
 
+/// Is a result stored without the rule, for an option or for the predicted time?
+static bool isChosenToStore(OpResult producer) {
+  return isNamed(producer, storedAttrName) || isNamed(producer, storedByTimeAttrName);
+}
+
 /// Has no plan of the kernel fitted with reductions computed where they are read?
 static bool isTooLargeInside(OpResult producer, ProducerKind kind) {
   return kind != ProducerKind::Pointwise && !isNamed(producer, inlinedAttrName) &&
@@ -156,7 +161,7 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
   auto isStored = [&](OpResult element) {
-    return isComputedOnce(element) || isNamed(element, storedAttrName);
+    return isComputedOnce(element) || isChosenToStore(element);
   };
   if (kind == ProducerKind::Rows)
     for (Read read : reads)
@@ -276,8 +281,7 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);
       if (reads.empty() || (kind == ProducerKind::Products) != products ||
-          !patterns->isOn(patternOf(kind)) || isComputedOnce(result) ||
-          isNamed(result, storedAttrName) || isNamed(result, storedByTimeAttrName) ||
+          !patterns->isOn(patternOf(kind)) || isComputedOnce(result) || isChosenToStore(result) ||
           isTooLargeInside(result, kind))
         continue;
       if (shallInline(result, kind)) {
