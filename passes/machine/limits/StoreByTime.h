@@ -7,8 +7,8 @@
 namespace tk::limits::store_by_time {
 
 /// Kernels whose predicted time is above so many times the least time, and above so many ns, are
-/// lowered again with results stored. Kernels of bench/programs are below, but for those that a
-/// stored result makes faster.
+/// lowered again with results stored. No program of bench/programs/sizes.txt gets another predicted
+/// time by that.
 inline constexpr double kTimesLeast = 4, kLeastTime = 20000;
 
 /// Part of the predicted time that a stored result must leave at most: models err by less.
