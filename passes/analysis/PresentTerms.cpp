@@ -69,6 +69,17 @@ static bool hasReduction(Value value, ComputeOp producer) {
                       [](Operation *op) { return op->getNumRegions() > 0; });
 }
 
+/// Lets the copies of what `value` loads in `producer` be outside of their tensors.
+static void padReads(Value value, ComputeOp producer, const IRMapping &copies) {
+  for (Operation *op : getSlice(value, producer.getBlock()))
+    if (auto load = dyn_cast<LoadOp>(op); load && !load.getPad()) {
+      auto copy = copies.lookup(load.getResult()).getDefiningOp<LoadOp>();
+      OpBuilder builder(copy);
+      copy.getPadMutable().assign(arith::ConstantOp::create(builder, copy.getLoc(),
+                                                            builder.getZeroAttr(copy.getType())));
+    }
+}
+
 static Value constant(OpBuilder &builder, Location loc, bool value) {
   return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
 }
@@ -183,7 +194,9 @@ Value PresenceBuilder::ofWeight(OpBuilder &builder, Operation *op) {
 
 Value PresenceBuilder::ofLoad(OpBuilder &builder, LoadOp load, Role role) {
   auto producer = load.getTensor().getDefiningOp<ComputeOp>();
-  if (!producer || load.getPad())
+  // A padded weight is 0 where it is outside. What the condition reads there does not matter then.
+  const bool isPadded = load.getPad() != nullptr;
+  if (!producer || (isPadded && !(role == Role::Weight && isZero(load.getPad()))))
     return {};
   unsigned r = cast<OpResult>(load.getTensor()).getResultNumber();
   if (getTileReduction(producer, r))
@@ -200,7 +213,10 @@ Value PresenceBuilder::ofLoad(OpBuilder &builder, LoadOp load, Role role) {
   IRMapping mapping;
   for (auto [axis, index] : llvm::zip_equal(producer.getIndicesOf(r), load.getIndices()))
     mapping.map(producer.getIndex(axis), index);
-  return cloneFrom(builder, present, producer, mapping);
+  Value condition = cloneFrom(builder, present, producer, mapping);
+  if (isPadded)
+    padReads(present, producer, mapping);
+  return condition;
 }
 
 /// Is the term a weight and no product with one? A masked one is 0 by itself.

@@ -152,7 +152,7 @@ void unrollPairs(gpu::FuncOp func) {
 struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
-  LogicalResult tile(KernelOp kernel, ComputeOp compute) {
+  LogicalResult tile(KernelOp kernel, ComputeOp compute, const PresentTerms &present) {
     auto schedule = gpu::getTiles(compute);
     if (!schedule)
       return compute.emitError("expected a #tkgpu.plan with tiles on the statement, got none: run "
@@ -166,7 +166,6 @@ struct Tile : tk::impl::TileBase<Tile> {
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
     OpBuilder moduleBuilder(kernel);
-    PresentTerms present = addPresentTerms(compute, Conditions::OfElements);
     FailureOr<SmallVector<ResultElement, 0>> elements = SmallVector<ResultElement, 0>();
     if (!naive)
       elements = buildElements(moduleBuilder, kernel, compute, schedule, present);
@@ -205,8 +204,10 @@ struct Tile : tk::impl::TileBase<Tile> {
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
+      // Masks of weights that another statement stores are those of its body.
+      const PresentTerms present = addPresentTerms(kernel, Conditions::OfElements);
       for (ComputeOp compute : computes) {
-        if (failed(tile(kernel, compute)))
+        if (failed(tile(kernel, compute, present)))
           return signalPassFailure();
         ++numTiled;
       }

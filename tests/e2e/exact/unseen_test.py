@@ -264,6 +264,20 @@ def of_type(element):
     return (ROOT / PROGRAM).read_text().replace("bf16", element)
 
 
+def weights_beside(stored, element):
+    """Attention under a mask of documents with the masked scores `m` or the weights `p` as a second result."""
+    text = """
+kernel weights(q: bf16[H, S, D], k: bf16[H, T, D], v: bf16[H, T, D], rows: i32[S], keys: i32[T])
+    -> (o: bf16[H, S, D], STORED: ELEMENT[H, S, T]) {
+  let s[h, i, j] = sum[d](q[h, i, d] * k[h, j, d]) * rsqrt(D)
+  let m[h, i, j] = if rows[i] == keys[j] then s[h, i, j] else -inf
+  let p[h, i, j] = softmax[j](m[h, i, j])
+  o[h, i, e] = sum[j](p[h, i, j] * v[h, j, e])
+}
+"""
+    return text.replace(f"let {stored}[", f"{stored}[").replace("STORED", stored).replace("ELEMENT", element)
+
+
 EMU, BOTH = ("emu",), ("emu", "emu-sm_80")
 
 
@@ -293,6 +307,12 @@ def partly_seen():
     yield Partly("documents", "documents",
                  attention_of(s, t) | {"rows": of.astype(numpy.int32), "keys": own.astype(numpy.int32)},
                  numpy.broadcast_to(of[:, None] == own[None], (2, s, t)), ("o", "l"), exact=EMU)
+    # Masked scores, or weights, that are a result: a launch of its own multiplies them.
+    for stored, element in (("m", "f32"), ("p", "bf16")):
+        yield Partly(f"documents, {stored} is a result", "weights",
+                     attention_of(s, t) | {"rows": of.astype(numpy.int32), "keys": own.astype(numpy.int32)},
+                     numpy.broadcast_to(of[:, None] == own[None], (2, s, t)), ("o", stored),
+                     program=weights_beside(stored, element))
     yield Partly("batch-invariant", "invariant", attention_of(s, s),
                  numpy.broadcast_to(numpy.arange(s)[None] <= rows, (2, s, s)))
 
