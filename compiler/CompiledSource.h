@@ -52,6 +52,13 @@ struct DriverOptions {
 /// What matrices a kernel multiplies: none, only f32 or f64 that no warpgroup takes, or any.
 enum class Products : uint8_t { none, wide, any };
 
+/// A decision of the tensor passes that is made by whole plans: the attribute of the module that
+/// names results for it, and the name of one.
+struct PlanChange {
+  llvm::StringRef attribute;
+  std::string name;
+};
+
 class CompiledSource : public detail::CompiledModule {
 public:
   /// Parses and checks. On failure the error's message holds the rendered diagnostics.
@@ -200,9 +207,10 @@ private:
   Status lowerToFit(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen);
   /// Puts `from` in place of the contents of `module`.
   static void restore(mlir::ModuleOp module, mlir::ModuleOp from);
-  /// The results that are better stored in the kernel of `tensors`, which was lowered to `lowered`.
-  llvm::SmallVector<std::string> resultsToStore(mlir::ModuleOp tensors, mlir::ModuleOp lowered,
-                                                mlir::ModuleOp fused);
+  /// What had better be decided otherwise in the kernel of `tensors`, which was fused to `fused`
+  /// and lowered to `lowered`.
+  llvm::SmallVector<PlanChange> changesByTime(mlir::ModuleOp tensors, mlir::ModuleOp lowered,
+                                              mlir::ModuleOp fused);
   Status runStages(mlir::ModuleOp module, Stage from, Stage to, const Dump &dump, StageSeen seen);
   /// Notes on schedule blocks that do not apply, before a kernel is lowered.
   void noteSchedules(KernelOp op, size_t kernel, std::string_view target, const Facts &facts) const;

@@ -1,13 +1,14 @@
 //===- StoreByTime.cpp - store results that cost too much where read ------===//
 //
 // The cost rule of tk-fuse-producers looks at a producer and its readers. It does not see which
-// plan the fused kernel gets. This file compares whole plans, where that of the rule is far above
-// the least time of the program.
+// plan the fused kernel gets, and neither does a rule about the axes of a product. This file
+// compares whole plans, where that of the rules is far above the least time of the program.
 //
 // 1. Predict the time of the lowered kernel, for the sizes of its key.
-// 2. If it is far above the least time, lower the kernel again with each result stored that is
-//    computed where it is read.
-// 3. Store the result that saves most, or the first that saves three quarters. Go on from there.
+// 2. If it is above the least time, lower the kernel again with the axes of each product in order
+//    (OrderAxes.cpp). If it is far above it, do so with each result stored, too, that is computed
+//    where it is read.
+// 3. Keep the change that saves most, or the first that saves three quarters. Go on from there.
 //    The number of comparisons is bounded by the operations of the kernel.
 //
 //===----------------------------------------------------------------------===//
@@ -23,6 +24,7 @@
 #include "passes/analysis/FusionChoices.h"
 #include "passes/machine/LaunchCost.h"
 #include "passes/machine/limits/StoreByTime.h"
+#include "passes/tensor/split/OrderAxes.h"
 
 #include "runtime/Environment.h"
 
@@ -56,33 +58,63 @@ static SmallVector<std::string> inlinedResults(KernelOp kernel) {
   return names;
 }
 
-static void setStored(ModuleOp module, ArrayRef<std::string> names) {
-  SmallVector<StringRef> list(names.begin(), names.end());
-  module->setAttr(storedByTimeAttrName, Builder(module.getContext()).getStrArrayAttr(list));
+/// The results whose products have axes in another order than a matrix product's.
+static SmallVector<std::string> unorderedProducts(KernelOp kernel) {
+  SmallVector<std::string> names;
+  if (auto list = kernel->getAttrOfType<ArrayAttr>(unorderedAttrName))
+    for (StringRef name : list.getAsValueRange<StringAttr>())
+      names.push_back(name.str());
+  return names;
+}
+
+static void setChanges(ModuleOp module, ArrayRef<PlanChange> changes) {
+  for (StringRef attribute : {storedByTimeAttrName, orderedByTimeAttrName}) {
+    SmallVector<StringRef> names;
+    for (const PlanChange &change : changes)
+      if (change.attribute == attribute)
+        names.push_back(change.name);
+    if (!names.empty())
+      module->setAttr(attribute, Builder(module.getContext()).getStrArrayAttr(names));
+  }
 }
 
 namespace {
 /// A lowered kernel: its time in ns, and what it computes where it is read.
 struct Trial {
   double time = 0;
-  SmallVector<std::string> inlined;
+  SmallVector<std::string> inlined, unordered;
+
+  /// What may be changed if the least time of the program is `least`. Copies are tried first: they
+  /// are few.
+  SmallVector<PlanChange> changes(double least) const;
 };
 } // namespace
 
-SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, ModuleOp lowered,
-                                                        ModuleOp fused) {
-  SmallVector<std::string> stored;
+SmallVector<PlanChange> Trial::changes(double least) const {
+  SmallVector<PlanChange> changes;
+  if (time > kTimesLeastOfAxes * least)
+    for (const std::string &name : unordered)
+      changes.push_back({orderedByTimeAttrName, name});
+  if (time > kTimesLeast * least)
+    for (const std::string &name : inlined)
+      changes.push_back({storedByTimeAttrName, name});
+  return changes;
+}
+
+SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp lowered,
+                                                      ModuleOp fused) {
+  SmallVector<PlanChange> chosen;
   auto kernel = *tensors.getOps<KernelOp>().begin();
   std::optional<SmallVector<int64_t>> sizes = plannedSizes(kernel);
   auto target = tensors->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   if (!sizes || !target)
-    return stored;
+    return chosen;
   const size_t number = llvm::find(kernelNames, kernel.getSymName().str()) - kernelNames.begin();
   const std::string architecture =
       "sm_" + std::to_string(target.getArch()) + (target.getHopper() ? "a" : "");
   Expected<Machine> machine = findMachine(detail::architecture_of(architecture), driver.device);
   if (!machine)
-    return stored;
+    return chosen;
   const Signature &signature = kernelSignatures[number];
   std::vector<Scalar> variables(sizes->begin(), sizes->end());
   if (Expected<std::vector<Scalar>> all = complete_variables(signature, *sizes, {}))
@@ -98,11 +130,11 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
         costOfKernel(op, {*sizes, scalars, &tables}, *machine, [](StringRef) { return 0U; });
     if (!cost)
       return std::nullopt;
-    return Trial{cost->nanoseconds, inlinedResults(op)};
+    return Trial{cost->nanoseconds, inlinedResults(op), unorderedProducts(op)};
   };
   std::optional<Trial> now = measure(lowered, fused);
   if (!now || now->time <= kLeastTime)
-    return stored;
+    return chosen;
   const double least = leastCost(kernelOp(number), signature, variables, *machine).nanoseconds;
   // Nobody looks at the passes of a comparison.
   llvm::SaveAndRestore pipeline(driver.pipeline);
@@ -111,18 +143,17 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
   driver.pipeline.last = PipelineOptions::allPasses;
   unsigned perTrial = 0, operations = 0;
   lowered.walk([&](Operation *) { ++perTrial; });
-  while (now && stored.size() < kMostResults && now->time > kLeastTime &&
-         now->time > kTimesLeast * least) {
+  while (now && chosen.size() < kMostResults && now->time > kLeastTime) {
     std::optional<Trial> best;
-    std::string name;
-    for (const std::string &one : now->inlined) {
+    PlanChange change;
+    for (const PlanChange &one : now->changes(least)) {
       operations += perTrial;
-      if (llvm::is_contained(driver.pipeline.inlined, one) || operations > kMostOperations)
+      if (llvm::is_contained(driver.pipeline.inlined, one.name) || operations > kMostOperations)
         continue;
       OwningOpRef<ModuleOp> copy = tensors.clone(), copyFused;
-      SmallVector<std::string> names(stored);
-      names.push_back(one);
-      setStored(*copy, names);
+      SmallVector<PlanChange> changes(chosen);
+      changes.push_back(one);
+      setChanges(*copy, changes);
       auto seen = [&](StringRef stage, ModuleOp module) {
         if (stage == "fused")
           copyFused = module.clone();
@@ -131,20 +162,21 @@ SmallVector<std::string> CompiledSource::resultsToStore(ModuleOp tensors, Module
         continue;
       std::optional<Trial> made = measure(*copy, copyFused.get());
       if (made)
-        detail::log_message("predicted: " + std::to_string(std::llround(made->time)) +
-                            " ns with '" + one + "' stored, " +
-                            std::to_string(std::llround(now->time)) + " ns without");
+        detail::log_message(
+            "predicted: " + std::to_string(std::llround(made->time)) + " ns with '" + one.name +
+            (one.attribute == storedByTimeAttrName ? "' stored, " : "' multiplied in order, ") +
+            std::to_string(std::llround(now->time)) + " ns without");
       if (made && (!best || made->time < best->time))
-        best = made, name = one;
+        best = made, change = one;
       if (best && best->time <= kEnoughOfTime * now->time)
         break;
     }
     if (!best || best->time > kMostOfTime * now->time)
       break;
-    stored.push_back(name);
+    chosen.push_back(change);
     now = best;
   }
-  return stored;
+  return chosen;
 }
 
 Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
@@ -161,11 +193,11 @@ Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageS
   Status lowered = lowerToFit(module, to, dump, seenToo);
   if (!lowered || module->hasAttr(batchInvariantAttrName))
     return lowered;
-  const SmallVector<std::string> stored = resultsToStore(*tensors, module, *fused);
-  if (stored.empty())
+  const SmallVector<PlanChange> changes = changesByTime(*tensors, module, *fused);
+  if (changes.empty())
     return lowered;
   restore(module, *tensors);
-  setStored(module, stored);
+  setChanges(module, changes);
   return lowerToFit(module, to, dump, seen);
 }
 

@@ -61,6 +61,8 @@ static constexpr PatternInfo splitPatterns[] = {
     {.name = "counts", .summary = "Count elements by two digits of their key."},
     {.name = "contraction-order",
      .summary = "Sum products of three or more factors pair by pair if that takes less time."},
+    {.name = "axis-order",
+     .summary = "Copy tensors whose axes are not in the order of a matrix product."},
     {.name = "windows", .summary = "Reduce windows of several axes one axis after the other."},
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},

@@ -75,8 +75,8 @@ static void padReads(Value value, ComputeOp producer, const IRMapping &copies) {
     if (auto load = dyn_cast<LoadOp>(op); load && !load.getPad()) {
       auto copy = copies.lookup(load.getResult()).getDefiningOp<LoadOp>();
       OpBuilder builder(copy);
-      copy.getPadMutable().assign(arith::ConstantOp::create(builder, copy.getLoc(),
-                                                            builder.getZeroAttr(copy.getType())));
+      copy.getPadMutable().assign(
+          arith::ConstantOp::create(builder, copy.getLoc(), builder.getZeroAttr(copy.getType())));
     }
 }
 

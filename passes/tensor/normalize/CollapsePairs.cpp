@@ -106,8 +106,8 @@ bool AxisCollapse::joinsIndices(LoadOp load, unsigned axis) {
   return isa<ComputeOp, ReduceOp>(owner) && pairs.joinsNext(owner, index.getArgNumber());
 }
 
-/// The first index of those that are one stands for all of them. It is divided where the axes of
-/// the tensor stay apart.
+/// The first index of those that are one stands for all of them. It is divided where axes of the
+/// tensor stay apart.
 void AxisCollapse::collapse(LoadOp load) {
   SmallVector<Value> indices, extents = getExtents(kernel, load.getTensor());
   OpBuilder builder(load);
@@ -116,20 +116,22 @@ void AxisCollapse::collapse(LoadOp load) {
     while (joinsIndices(load, last))
       ++last;
     Value index = load.getIndices()[axis];
-    if (last == axis || pairs.joinsNext(load.getTensor(), axis)) {
-      indices.push_back(index);
-      axis = last;
-      continue;
-    }
+    // The first axes of the tensor's own indices, and how many elements each has.
+    SmallVector<Value> sizes = {extents[axis]};
+    for (unsigned next = axis + 1; next <= last; ++next)
+      if (pairs.joinsNext(load.getTensor(), next - 1))
+        sizes.back() =
+            builder.createOrFold<arith::MulIOp>(load.getLoc(), sizes.back(), extents[next]);
+      else
+        sizes.push_back(extents[next]);
     SmallVector<Value> parts; // the last one first
-    for (; last > axis; --last) {
-      parts.push_back(
-          FloorModOp::create(builder, load.getLoc(), index.getType(), index, extents[last]));
-      index = FloorDivOp::create(builder, load.getLoc(), index.getType(), index, extents[last]);
+    for (Value size : llvm::reverse(ArrayRef(sizes).drop_front())) {
+      parts.push_back(FloorModOp::create(builder, load.getLoc(), index.getType(), index, size));
+      index = FloorDivOp::create(builder, load.getLoc(), index.getType(), index, size);
     }
     parts.push_back(index);
     indices.append(parts.rbegin(), parts.rend());
-    axis += parts.size() - 1;
+    axis = last;
   }
   load.getIndicesMutable().assign(indices);
 }

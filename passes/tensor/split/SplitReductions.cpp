@@ -45,6 +45,7 @@
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
 #include "passes/tensor/split/SplitContractions.h"
 #include "passes/tensor/split/SplitWindows.h"
@@ -179,6 +180,10 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     patterns.run("contraction-order", [&] {
       getOperation()->walk([&](KernelOp kernel) { numSplit += orderFactors(kernel); });
     });
+    if (getOperation()->hasAttr(gpu::targetAttrName))
+      patterns.run("axis-order", [&] {
+        getOperation()->walk([&](KernelOp kernel) { numSplit += orderAxes(kernel); });
+      });
     patterns.run("windows", [&] {
       getOperation()->walk([&](KernelOp kernel) { numSplit += splitWindows(kernel); });
     });
