@@ -16,12 +16,20 @@ static bool isLastOf(Value index, Value extent, ValueRange extents) {
          llvm::is_contained(extents, extent);
 }
 
+/// Are both numbers of the program, and the index the smaller one?
+static bool isConstantWithin(Value index, Value extent) {
+  std::optional<int64_t> at = getConstantIndex(index), end = getConstantIndex(extent);
+  return at && end && *at >= 0 && *at < *end;
+}
+
 bool tk::isInBoundsApart(Operation *op, Dependence &onOthers, ValueRange kept) {
   auto kernel = op->getParentOfType<KernelOp>();
   WalkResult result = op->walk([&](LoadOp load) {
     auto isSafeAt = [&](Value index, unsigned axis) {
       if (onOthers.on(index))
         return false;
+      if (isConstantWithin(index, getExtents(kernel, load.getTensor())[axis]))
+        return true;
       return !getIterationIndices(index).empty() ||
              (!kept.empty() && isLastOf(index, getExtents(kernel, load.getTensor())[axis], kept));
     };
