@@ -232,6 +232,7 @@ unsigned WarpgroupForming::run() {
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
+  operands.dividePlaces();
   bool byWarps =
       !dots.empty() && llvm::all_of(dots, [&](DotOp dot) { return readsPairsOfBytes(dot); });
   // Eight lanes read of two rows, whose panels lie side by side in the banks. With rows of 128

@@ -8,6 +8,9 @@
 // Of few indices a thread, each thread loads those that it needs, although other threads load them
 // as well: a warp that loads one address takes as long as one that loads a line.
 //
+// Numbers of a product's factor that are looked up in a table have a place for each element. Those
+// are computed where the element is.
+//
 // Before: each of 32 lanes loads one of 32 numbers, which a block exchanges for 8 a thread
 // After:  each lane loads its 8 numbers
 //
@@ -42,13 +45,15 @@ void LayoutChoice::forGathers(
     }
 }
 
-/// Do loads of tiles of as many axes gather at what the class has?
+/// Do loads of tiles of as many axes gather at what the class has? Beside products only lookups do,
+/// each of whose elements is at a place of its own.
 bool LayoutChoice::isPlaceOfGather(unsigned component) const {
   const size_t rank = components.shapeOf(component).size();
   bool found = false;
-  forGathers(component, [&](gpu::LoadOp load, ArrayRef<int64_t>) {
+  forGathers(component, [&](gpu::LoadOp load, ArrayRef<int64_t> axes) {
     found |= cast<RankedTensorType>(load.getResult().getType()).getRank() == int64_t(rank) &&
-             components.classOf(load.getResult()) != component;
+             components.classOf(load.getResult()) != component &&
+             (!hasDots || (rank > 1 && axes.size() == rank));
   });
   return found;
 }
@@ -58,7 +63,7 @@ bool LayoutChoice::isPlaceOfGather(unsigned component) const {
 /// barriers, of the indices and of each mask. Null if the class is reduced or scanned, too.
 LayoutAttr LayoutChoice::fromGathers(unsigned component) const {
   ArrayRef<int64_t> shape = components.shapeOf(component);
-  if (hasDots || !coalesce)
+  if (!coalesce || (hasDots && !isPlaceOfGather(component)))
     return {};
   for (auto [axis, size] : llvm::enumerate(shape))
     if (reducesAlong(component, axis))
@@ -73,7 +78,8 @@ LayoutAttr LayoutChoice::fromGathers(unsigned component) const {
     for (int64_t size : shape)
       elements *= size;
     const int64_t own = std::max<int64_t>(elements / (32 * dotContext.numWarps), 1);
-    if (int64_t(slice.getNumRegisters()) <= std::max(own, mostLoadedAgain))
+    if (hasDots ? axes.size() == shape.size() && shape.size() > 1
+                : int64_t(slice.getNumRegisters()) <= std::max(own, mostLoadedAgain))
       found = slice;
   });
   return found;

@@ -50,7 +50,7 @@ LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, bool hasByteFloats, 
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, components.size()));
   // What gathers are at follows what they gather, and the last gather is chosen first.
   auto rank = [&](unsigned c) {
-    const bool isPlace = !hasDots && coalesce && isPlaceOfGather(c);
+    const bool isPlace = coalesce && isPlaceOfGather(c);
     return std::tuple(-int64_t(components.shapeOf(c).size()), !hasDot(c), isPlace,
                       isPlace ? -int64_t(c) : int64_t(c));
   };

@@ -47,3 +47,24 @@ std::optional<int64_t> tk::repeatsOfRun(Value index, int64_t length, AxisInfo &i
                            arith::ConstantIndexOp::create(builder, loc, repeated->times)));
   return repeated->times;
 }
+
+Value tk::quotientOfPlaces(Value index, AxisInfo &info) {
+  auto type = cast<RankedTensorType>(index.getType());
+  SmallVector<Value> starts;
+  std::optional<int64_t> times = repeatsOfRun(index, type.getDimSize(0), info, starts);
+  if (!times)
+    return {};
+  OpBuilder builder(index.getContext());
+  builder.setInsertionPointAfterValue(index);
+  Location loc = index.getLoc();
+  Value places = IotaOp::create(builder, loc, type, IntegerAttr());
+  auto divisor = arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), *times)));
+  Value all = FloorDivOp::create(builder, loc, type, places, divisor);
+  for (Value start : starts) {
+    Value spread = BroadcastOp::create(builder, loc, type, start, builder.getDenseI64ArrayAttr({}));
+    all = arith::AddIOp::create(builder, loc, spread, all);
+  }
+  return all;
+}

@@ -27,6 +27,10 @@ std::optional<RepeatedRun> repeatedRun(mlir::Value index,
 std::optional<int64_t> repeatsOfRun(mlir::Value index, int64_t length, AxisInfo &info,
                                     llvm::SmallVectorImpl<mlir::Value> &starts);
 
+/// The same index as `index`, such a run, but that the places in the tile are divided by
+/// themselves: a thread then knows which of its elements are one. Null if `index` is no such run.
+mlir::Value quotientOfPlaces(mlir::Value index, AxisInfo &info);
+
 /// The same as analyseBulkBox, but the load may read elements that stand for several neighbours of
 /// the tile. The box, and its tile in shared memory, have the stored elements alone.
 mlir::FailureOr<BulkBox> analyseRepeatedBox(gpu::LoadOp load, AxisInfo &info, std::string &why);

@@ -6,6 +6,7 @@
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/RepeatedRuns.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Packed.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -88,8 +89,35 @@ bool WarpgroupOperands::readShared(Value operand, unsigned kAxis, std::string &w
   return true;
 }
 
+/// Does an index of `load` differ from element to element, as where numbers are looked up? The
+/// elements are nowhere together then, and threads load them one by one.
+static bool isLookup(gpu::LoadOp load) {
+  const size_t rank = tileOf(load.getResult()).getShape().size();
+  return rank > 1 && llvm::any_of(load.getIndexDims(), [&](Attribute axes) {
+           return cast<DenseI64ArrayAttr>(axes).size() == static_cast<int64_t>(rank);
+         });
+}
+
+/// Is each number that `load` reads that of many neighbours, as the scale of a group is?
+static bool isOfGroups(gpu::LoadOp load) {
+  return llvm::any_of(load.getIndices(), [](Value index) {
+    SmallVector<Value> starts;
+    std::optional<RepeatedRun> run = repeatedRun(index, starts);
+    return run && run->times >= limits::unpacked_elements::kLeastOfGroup;
+  });
+}
+
+void WarpgroupOperands::dividePlaces() {
+  for (gpu::LoadOp load : ofGroups)
+    for (OpOperand &index : load.getIndicesMutable())
+      if (auto tile = dyn_cast<RankedTensorType>(index.get().getType());
+          tile && tile.getRank() == 1)
+        if (Value same = quotientOfPlaces(index.get(), info))
+          index.set(same);
+}
+
 /// Can the left operand's elements be computed, in the product's block, from loads of boxes? Loads
-/// of fewer elements, of which each is used for many, stay as they are.
+/// of fewer elements, of which each is used for many, stay as they are, and so do lookups.
 bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
   SmallVector<Value> work = {getWarpgroupA(dot)};
   if (auto load = work.front().getDefiningOp<gpu::LoadOp>();
@@ -104,10 +132,16 @@ bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
       continue;
     auto load = dyn_cast<gpu::LoadOp>(op);
     auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (load && tile && tile.getShape() == tileOf(dot.getA()).getShape()) {
-      if (!readBox(load.getResult(), why, /*mayRepeat=*/true))
+    if (load && tile && isLookup(load)) {
+      llvm::append_range(work, load.getIndices());
+      llvm::append_range(work, load.getMasks());
+    } else if (load && tile && tile.getShape() == tileOf(dot.getA()).getShape()) {
+      if (readBox(load.getResult(), why, /*mayRepeat=*/true))
+        throughRegisters.insert(load);
+      else if (isOfGroups(load))
+        ofGroups.insert(load);
+      else
         return false;
-      throughRegisters.insert(load);
     } else if (op->hasTrait<OpTrait::Elementwise>() ||
                isa<BroadcastOp, IotaOp, FloorDivOp, FloorModOp>(op)) {
       llvm::append_range(work, op->getOperands());

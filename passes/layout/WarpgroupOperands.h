@@ -36,6 +36,11 @@ public:
   llvm::MapVector<mlir::Value, BulkBox> boxes;
   /// Loads whose elements products take from registers.
   llvm::SetVector<gpu::LoadOp> throughRegisters;
+  /// Loads of numbers that many neighbours share, which threads keep.
+  llvm::SetVector<gpu::LoadOp> ofGroups;
+
+  /// Divides the places of `ofGroups` by themselves.
+  void dividePlaces();
 
 private:
   bool readBox(mlir::Value operand, std::string &why, bool mayRepeat = false);

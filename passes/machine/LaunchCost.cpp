@@ -139,6 +139,9 @@ BlockPlace placeOf(BlockPlace grid, int64_t block) {
   return grid;
 }
 
+/// Bytes of tensors that stay in the first-level cache beside what streams through it.
+constexpr double mostTableBytes = 4096;
+
 /// What a block takes of the machine, as one number: to compare blocks.
 double weightOf(const BlockCounts &counts, const Machine &machine) {
   LaunchWork one = counts.work;
@@ -162,6 +165,10 @@ BlockCounts KernelWalk::countBlocks(gpu::FuncOp function, const Arguments &argum
   for (int64_t s = 0; s < samples; ++s) {
     BlockPlace place = placeOf(grid, spread(s, samples, blocks));
     BlockCounts counts = BlockWalk(function, arguments, place).count(places, weightOfSample);
+    // The first-level cache keeps a table that a block looks numbers up in.
+    for (auto &[tensor, moved] : counts.traffic)
+      if (tensors[tensor].bytes <= mostTableBytes)
+        moved.readBytes = std::min(moved.readBytes, tensors[tensor].bytes);
     const double weight = weightOf(counts, machine);
     most = std::max(most, weight);
     sum += weight;

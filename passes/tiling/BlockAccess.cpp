@@ -139,6 +139,25 @@ void BlockProgram::addSafetyMasks(ArrayRef<unsigned> tileAxes, SmallVectorImpl<T
   }
 }
 
+/// The greatest number that `value` may be, if it is known to be at least 0, too: it is so by its
+/// bits, whatever is loaded.
+static std::optional<int64_t> mostOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (std::optional<int64_t> number = getConstantIndex(value))
+    return *number >= 0 ? number : std::nullopt;
+  if (isa_and_nonnull<arith::AndIOp>(op))
+    for (Value bits : op->getOperands())
+      if (std::optional<int64_t> most = mostOf(bits))
+        return most;
+  if (isa_and_nonnull<arith::IndexCastOp>(op))
+    return mostOf(op->getOperand(0));
+  if (isa_and_nonnull<arith::ExtUIOp, arith::IndexCastUIOp>(op))
+    if (auto bits = dyn_cast<IntegerType>(op->getOperand(0).getType());
+        bits && bits.getWidth() < 32)
+      return (int64_t(1) << bits.getWidth()) - 1;
+  return std::nullopt;
+}
+
 /// Is an index value known to be at least 0? With `inRange`, where indices are within their ranges.
 bool BlockProgram::isNonNegative(Value value, bool inRange) {
   if (std::optional<int64_t> number = getConstantIndex(value))
@@ -157,7 +176,7 @@ bool BlockProgram::isNonNegative(Value value, bool inRange) {
     return isNonNegative(op->getOperand(0), inRange) && isNonNegative(op->getOperand(1), inRange);
   if (isa<tk::FloorModOp>(op))
     return isNonNegative(op->getOperand(1), inRange);
-  return false;
+  return mostOf(value).has_value();
 }
 
 /// Is a range that ends at `end` known to stay within `extent`: is that its end, or of the lesser
@@ -185,7 +204,9 @@ void BlockProgram::addPadMasks(ArrayRef<Value> places, ArrayRef<TileValue> indic
     }
     if (!isNonNegative(value))
       masks.push_back(compare(arith::CmpIPredicate::sge, indices[d], {indexConstant(0), {}, 0}));
-    masks.push_back(compare(arith::CmpIPredicate::slt, indices[d], get(extents[d])));
+    const std::optional<int64_t> most = mostOf(value), extent = getConstantIndex(extents[d]);
+    if (!most || !extent || *most >= *extent)
+      masks.push_back(compare(arith::CmpIPredicate::slt, indices[d], get(extents[d])));
   }
 }
 

@@ -34,6 +34,14 @@ inline constexpr double mostRows = 32;
 
 } // namespace tk::limits::unpack_factors
 
+namespace tk::limits::unpacked_elements {
+
+/// Neighbours along the sum that share a number which threads load by themselves: a thread of a
+/// warpgroup's operand has 4 of 8 neighbours.
+inline constexpr int64_t kLeastOfGroup = 16;
+
+} // namespace tk::limits::unpacked_elements
+
 namespace tk::limits::analyze_packed {
 
 /// Columns of a tile whose words warpgroups read in boxes.
