@@ -37,6 +37,30 @@ std::string productsText(const LaunchWork &work) {
   return text.empty() ? "0" : text;
 }
 
+/// Multiprocessors whose shares of the work differ by less than this count as even.
+constexpr double leastUneven = 1.02;
+
+/// The parts of a launch's time that contain the factor `uneven`, but those of no time.
+std::string unevenParts(const Prediction &time) {
+  std::string text;
+  for (size_t part = 0; part < numBounds; ++part)
+    if (isUnevenPart(static_cast<Bound>(part)) && time.parts[part] > 0)
+      text += (text.empty() ? "" : ", ") + nameOf(static_cast<Bound>(part)).str();
+  return text;
+}
+
+/// How the time of a launch is the sum of others.
+void printSum(const Prediction &time) {
+  std::printf("  time       %.1f us before the first block + %.1f us first and last blocks + %.1f "
+              "us of parts that overlap + %.1f us latency\n",
+              time.launch * 1e-3, time.begin * 1e-3, time.overlapped * 1e-3,
+              time.of(Bound::Latency) * 1e-3);
+  if (const std::string parts = unevenParts(time); time.uneven > leastUneven && !parts.empty())
+    std::printf("  uneven     %.2f, the busiest multiprocessor's share of the work over an even "
+                "share: a factor of %s\n",
+                time.uneven, parts.c_str());
+}
+
 /// How much more than the program needs is done; 0 if the program needs no float operation.
 double recomputationOf(const PredictedCost &cost) {
   return cost.neededOperations > 0 ? cost.kernel.operations / cost.neededOperations : 0;
@@ -44,18 +68,23 @@ double recomputationOf(const PredictedCost &cost) {
 
 } // namespace
 
-static std::string planOf(const PredictedCost &cost, const std::string &symbol) {
-  auto plan = cost.plans.find(symbol);
-  return plan == cost.plans.end() ? "" : plan->second;
+static std::string textOf(const std::map<std::string, std::string> &texts,
+                          const std::string &symbol) {
+  auto text = texts.find(symbol);
+  return text == texts.end() ? "" : text->second;
 }
 
 void printPlan(const PredictedCost &cost, const std::string &symbol) {
-  std::printf("  plan       %s\n", planOf(cost, symbol).c_str());
+  std::printf("  plan       %s\n", textOf(cost.plans, symbol).c_str());
+  if (const std::string stages = textOf(cost.pipelines, symbol); !stages.empty())
+    std::printf("  pipeline   %s\n", stages.c_str());
 }
 
 std::string planJson(const PredictedCost &cost, const std::string &symbol) {
   std::string text = "\"plan\":";
-  quoteJson(planOf(cost, symbol), text);
+  quoteJson(textOf(cost.plans, symbol), text);
+  text += ",\"pipeline\":";
+  quoteJson(textOf(cost.pipelines, symbol), text);
   return text;
 }
 
@@ -68,6 +97,7 @@ void printCost(const LaunchCost &cost) {
               work.readBytes * 1e-6, work.writtenBytes * 1e-6, work.cacheBytes * 1e-6);
   std::printf("  operations matrix unit %s, CUDA cores %.3g, special functions %.3g\n",
               productsText(work).c_str(), work.instructions + work.doubles, work.special);
+  printSum(time);
   for (const std::string &note : cost.notes)
     std::printf("  note       %s\n", note.c_str());
 }
@@ -84,23 +114,28 @@ void printTotal(const PredictedCost &cost) {
                                               : "");
   std::printf("; %.4g MB of scratch\n", cost.kernel.scratchBytes * 1e-6);
   std::printf(
-      "least      %.1f us by %s, for %.4g MB at the machine's full rates; predicted is %.2f times "
-      "that\n",
+      "least      %.1f us by %s, for %.4g MB at the machine's full rates, with %.1f us of a launch; "
+      "predicted is %.2f times that\n",
       cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
-      cost.least.bytes * 1e-6, cost.kernel.nanoseconds / cost.least.nanoseconds);
+      cost.least.bytes * 1e-6, cost::launch * 1e-3, cost.kernel.nanoseconds / cost.least.nanoseconds);
 }
 
 std::string costJson(const LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   const Prediction &time = cost.prediction;
   std::string text = format(
-      "\"predicted_us\":%.6g,\"launch_us\":%.4g,\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f",
-      time.total * 1e-3, time.launch * 1e-3, nameOf(time.bound).str().c_str(), time.waves,
-      work.blocks);
+      "\"predicted_us\":%.6g,\"launch_us\":%.4g,\"begin_us\":%.4g,\"overlapped_us\":%.6g,"
+      "\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f,\"uneven\":%.4g",
+      time.total * 1e-3, time.launch * 1e-3, time.begin * 1e-3, time.overlapped * 1e-3,
+      nameOf(time.bound).str().c_str(), time.waves, work.blocks, time.uneven);
   text += ",\"parts_us\":{";
   for (size_t part = 0; part < numBounds; ++part)
     text += format("%s\"%s\":%.4g", part ? "," : "", nameOf(static_cast<Bound>(part)).str().c_str(),
                    time.parts[part] * 1e-3);
+  text += format("},\"roofs\":{\"bytes_per_us\":%.6g,\"operations_per_us\":%.6g,"
+                 "\"operations_of\":\"%s\"",
+                 cost.roofs.bytes * 1e3, cost.roofs.operations * 1e3,
+                 cost.roofs.operationsOf.c_str());
   text += format("},\"read_bytes\":%.6g,\"written_bytes\":%.6g,\"l2_bytes\":%.6g", work.readBytes,
                  work.writtenBytes, work.cacheBytes);
   text += ",\"matrix_multiply_adds\":{";
@@ -139,12 +174,12 @@ std::string totalJson(const PredictedCost &cost) {
   quoteJson(cost.signature, text);
   return text + format(",\"device\":\"%s\",\"predicted_us\":%.6g,\"operations\":%.6g,"
                        "\"needed_operations\":%.6g,\"needed_bytes\":%.6g,\"recomputation\":%.4g,"
-                       "\"scratch_bytes\":%.6g,\"least_us\":%.6g,\"least_bound\":\"%s\","
-                       "\"least_bytes\":%.6g",
+                       "\"scratch_bytes\":%.6g,\"least_us\":%.6g,\"least_launch_us\":%.4g,"
+                       "\"least_bound\":\"%s\",\"least_bytes\":%.6g",
                        cost.device.c_str(), cost.kernel.nanoseconds * 1e-3, cost.kernel.operations,
                        cost.neededOperations, cost.neededBytes, recomputationOf(cost),
                        cost.kernel.scratchBytes, cost.least.nanoseconds * 1e-3,
-                       nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
+                       cost::launch * 1e-3, nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
 }
 
 } // namespace tk

@@ -20,6 +20,7 @@
 #include "compiler/arch/Architecture.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/machine/Machine.h"
+#include "passes/plan/PlanRules.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -69,17 +70,68 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
   view.stages.push_back(std::move(text));
 }
 
-/// `names` are those of the only statement. The planner finds the pipeline stages that fit.
+/// How a block asks for the order in which blocks walk the tiles.
+static std::string rasterOf(int64_t group) {
+  return group == 0   ? "columns"
+         : group == 1 ? "rows"
+                      : "grouped(" + std::to_string(group) + ")";
+}
+
+/// `names` are those of the only statement. The planner finds the pipeline stages that fit; a block
+/// is refused that asks for more.
 static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names, gpu::FuncOp function) {
-  gpu::ScheduleAttr tiles = gpu::getTiles(function);
+  const gpu::KernelPlan plan = gpu::getPlan(function);
+  const gpu::ScheduleAttr tiles = plan.tiles;
   std::string entries;
   for (const auto &[name, size] : namedTiles(tiles, names))
     entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
   if (entries.empty())
     return "";
-  if (gpu::getPlan(function).roles == gpu::WarpRoles::ProducerConsumer)
-    entries += "\n  consumers = " + std::to_string(tiles.getWarps() / warpsOfWarpgroup);
+  auto add = [&](StringRef key, const std::string &value) {
+    entries += "\n  " + key.str() + " = " + value;
+  };
+  if (plan.roles == gpu::WarpRoles::ProducerConsumer) {
+    add("consumers", std::to_string(tiles.getWarps() / warpsOfWarpgroup));
+    if (tiles.getTeams() > 1)
+      add("teams", std::to_string(tiles.getTeams()));
+    if (tiles.getCluster() > 1 && !names.empty())
+      add("cluster " + names.front(), std::to_string(tiles.getCluster()));
+    add("persistent", tiles.getPersistent() ? "true" : "false");
+  }
+  if (plan.unit != gpu::PlanUnit::None)
+    add("raster", rasterOf(tiles.getGroup()));
   return "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
+}
+
+/// The lines on which the program defines its tensors.
+static std::map<std::string, unsigned> definitionsOf(KernelOp kernel) {
+  std::map<std::string, unsigned> lines;
+  for (ComputeOp compute : kernel.getBody().getOps<ComputeOp>())
+    if (auto place = compute.getLoc()->findInstanceOf<FileLineColLoc>())
+      for (Attribute name : compute.getNames())
+        lines.try_emplace(cast<StringAttr>(name).getValue().str(), place.getLine());
+  return lines;
+}
+
+/// The planners' rules, each with the functions that it is of if they have several.
+static std::map<std::string, std::string> rulesOf(ModuleOp module) {
+  std::map<std::string, std::string> rules;
+  for (StringRef key : ruledKeys()) {
+    std::vector<std::pair<StringRef, std::string>> found; // a rule, and its functions
+    for (auto function : module.getOps<gpu::FuncOp>()) {
+      const StringRef rule = planRule(gpu::getPlan(function), key);
+      auto same = llvm::find_if(found, [&](const auto &entry) { return entry.first == rule; });
+      if (same == found.end())
+        found.emplace_back(rule, function.getSymName().str());
+      else
+        same->second += ", " + function.getSymName().str();
+    }
+    std::string &text = rules[key.str()];
+    for (const auto &[rule, functions] : found)
+      text += found.size() == 1 ? rule.str()
+                                : (text.empty() ? "" : "; ") + functions + ": " + rule.str();
+  }
+  return rules;
 }
 
 /// What each function computes beside its products, where each statement has one function.
@@ -104,6 +156,7 @@ static void addPlans(KernelView &view, ModuleOp module, StringRef kernel,
     view.plans[function.getSymName().str()] = gpu::describePlan(function);
     view.pipelines[function.getSymName().str()] = describeStages(function);
   }
+  view.rules = rulesOf(module);
   if (names.size() == 1 && llvm::hasSingleElement(functions))
     view.scheduleBlock = scheduleOf(kernel, names[0], *functions.begin());
 }
@@ -159,6 +212,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   KernelView view;
   PlaceTable places(sources);
   view.stages.push_back(stageOfModule("tk", **copy, places));
+  view.definitions = definitionsOf((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]));
   noteSchedules((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]), kernel, target, facts);
   std::vector<std::vector<std::string>> names; // by statement
   OwningOpRef<ModuleOp> fused;

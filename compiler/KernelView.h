@@ -28,9 +28,12 @@ struct KernelView {
   std::vector<LaunchReport> launches;
   std::map<std::string, std::vector<std::string>> arguments; ///< names in CUDA, by function
   std::map<std::string, std::string> plans;                  ///< by function
-  /// The tiles of the plan as a schedule block to begin with; empty where the kernel has no launch
-  /// or several, or where a block cannot ask for such tiles.
+  /// The plan as a schedule block to begin with; empty where the kernel has no launch or several,
+  /// or where a block cannot ask for such tiles.
   std::string scheduleBlock;
+  /// By key of a schedule block: how the planners of the launches choose its value.
+  std::map<std::string, std::string> rules;
+  std::map<std::string, unsigned> definitions;  ///< of tensors: the line of the first file
   std::map<std::string, std::string> pipelines; ///< by function, see describeStages
   std::map<std::string, FusedOperations> fused; ///< by function
   std::vector<CompiledSource::Remark> remarks;

@@ -140,7 +140,7 @@ private:
       least.products[static_cast<size_t>(*matrix)] += times;
     else if (type.isF32() && productsOfParts / (rates.half * machine.device.matrixShare()) <
                                  1 / (rates.f32 * cost::issueShare))
-      least.products[static_cast<size_t>(MatrixType::Half)] += productsOfParts * times;
+      least.products[static_cast<size_t>(MatrixType::BFloat)] += productsOfParts * times;
     else
       (type.isF64() ? least.doubles : least.instructions) += times;
   }

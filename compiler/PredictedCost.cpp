@@ -3,6 +3,7 @@
 
 #include "compiler/CompiledSource.h"
 #include "compiler/Dump.h"
+#include "compiler/Stages.h"
 #include "compiler/UsualTables.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/WorkCount.h"
@@ -84,9 +85,12 @@ CompiledSource::costOf(ModuleOp lowered, ModuleOp fused, size_t kernel, std::str
                     machine->device.name.str(),
                     signature.str(),
                     {},
+                    {},
                     {}});
-  for (auto function : lowered.getOps<gpu::FuncOp>())
+  for (auto function : lowered.getOps<gpu::FuncOp>()) {
     predicted->plans[function.getSymName().str()] = gpu::describePlan(function);
+    predicted->pipelines[function.getSymName().str()] = describeStages(function);
+  }
   return predicted;
 }
 

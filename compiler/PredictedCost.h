@@ -19,6 +19,7 @@ struct PredictedCost {
   std::string device;                           ///< that the times are of
   std::string signature;                        ///< of the kernel
   std::map<std::string, std::string> plans;     ///< of functions by their names: see describePlan
+  std::map<std::string, std::string> pipelines; ///< of functions by their names: describeStages
   /// The tiles of functions by their names; none of a function that computes several statements,
   /// or whose tiles a schedule block cannot ask for.
   std::map<std::string, NamedTiles> tiles;

@@ -1,6 +1,7 @@
 //===- Stages.cpp - the circular buffers of a function --------------------===//
 #include "compiler/Stages.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -44,10 +45,12 @@ static Names sourcesOf(gpu::FuncOp function, Value buffer) {
 std::string describeStages(gpu::FuncOp function) {
   std::string text;
   llvm::raw_string_ostream out(text);
+  int64_t most = 0;
   auto say = [&](Value buffer, int64_t stages, ArrayRef<int64_t> tile, Type element) {
     Names names = sourcesOf(function, buffer);
     if (names.empty() || stages < 2)
       return;
+    most = std::max(most, stages);
     out << (text.empty() ? "" : ", ") << stages << " stages of ";
     llvm::interleave(tile, out, "x");
     out << " " << element << " from ";
@@ -65,6 +68,10 @@ std::string describeStages(gpu::FuncOp function) {
       say(alloc, alloc.getType().getStages(), tile.getShape(), tile.getElementType());
     }
   });
+  // The plan's number is an upper limit: buffers have as many stages as shared memory has room for.
+  gpu::ScheduleAttr tiles = gpu::getTiles(function);
+  if (most > 0 && tiles && tiles.getStages() > most)
+    out << "; shared memory has no room for the plan's " << tiles.getStages();
   return text;
 }
 

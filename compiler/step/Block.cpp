@@ -51,7 +51,7 @@ struct TypeRow {
   double bytes;
   MatrixType matrix;
 };
-constexpr TypeRow types[] = {{"bf16", 2, MatrixType::Half},
+constexpr TypeRow types[] = {{"bf16", 2, MatrixType::BFloat},
                              {"f16", 2, MatrixType::Half},
                              {"f32", 4, MatrixType::TF32},
                              {"f8e4m3", 1, MatrixType::ByteFloat},

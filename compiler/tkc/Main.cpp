@@ -64,8 +64,25 @@ static std::vector<char *> withHelpAsFlag(int argc, char **argv) {
   return words;
 }
 
+namespace {
+
+/// CLI11 writes `TEXT ...` behind an option that takes one value each time it is given.
+struct HelpFormatter : CLI::Formatter {
+  std::string make_option_opts(const CLI::Option *option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    static constexpr llvm::StringLiteral several = " ...";
+    const size_t at = text.find(several);
+    if (at != std::string::npos && !option->get_allow_extra_args())
+      text.replace(at, several.size(), " (repeatable)");
+    return text;
+  }
+};
+
+} // namespace
+
 static int runCommand(int argc, char **argv) {
   CLI::App app{"tkc compiles and runs tensor kernels written in index notation (.tk files)."};
+  app.formatter(std::make_shared<HelpFormatter>()); // of the commands, too
   app.require_subcommand(1);
   app.set_version_flag("--version", "tkc 0.1.0");
   int status = tk::tkc::Done;

@@ -169,7 +169,9 @@ void SourceOptions::addTo(CLI::App &command) {
       "--device", device,
       "The GPU that plans and predictions are for, such as H100 or h100-pcie; default: what "
       "is assumed for the target");
-  command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
+  command.add_option("--dim", dims, "The size of one dimension; give the option for each")
+      ->type_name("NAME=INT")
+      ->allow_extra_args(false);
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");
   command

@@ -10,7 +10,7 @@
 //    much longer. The planner refuses what does not fit.
 //
 // All compare with a time that is predicted in the same way, without the registers that compiled
-// code has.
+// code has. A schedule has the rule by which the planner chose otherwise (passes/plan/PlanRules.h).
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/ViewChoices.h"
@@ -69,7 +69,8 @@ static json::Array otherFusions(const SourceOptions &options, const std::string 
 }
 
 static json::Array otherSchedules(const SourceOptions &options, const std::string &target,
-                                  const std::string &kernel, const Candidate &own) {
+                                  const std::string &kernel, const KernelView &view,
+                                  const Candidate &own) {
   const std::vector<Entries> wanted = neighboursOf(own);
   std::vector<std::optional<Candidate>> found(wanted.size());
   inParallel(wanted.size(), [&](size_t i) {
@@ -89,12 +90,36 @@ static json::Array otherSchedules(const SourceOptions &options, const std::strin
   others.resize(std::min(others.size(), mostSchedules));
   json::Array list;
   for (const Candidate *other : others) {
-    std::string entries;
-    for (const auto &[key, value] : other->entries)
+    std::string entries, rule;
+    for (const auto &[key, value] : other->entries) {
       entries += (entries.empty() ? "" : ", ") + key + " = " + value;
-    list.push_back(json::Object{{"entries", entries}, {"us", other->microseconds}});
+      auto known = view.rules.find(llvm::StringRef(key).split(' ').first.str());
+      rule = known == view.rules.end() ? "" : known->second;
+    }
+    list.push_back(json::Object{{"entries", entries},
+                                {"us", other->microseconds},
+                                {"uneven", other->uneven},
+                                {"rule", rule}});
   }
   return list;
+}
+
+json::Value planWithBlock(const SourceOptions &options, const std::string &target,
+                          const std::string &kernel, const KernelView &view) {
+  if (view.scheduleBlock.empty())
+    return nullptr;
+  SourceOptions scheduled = options;
+  scheduled.kernel = kernel;
+  scheduled.printAfter.clear();
+  scheduled.quiet = true;
+  scheduled.scheduleText = view.scheduleBlock;
+  Expected<Candidate> made = predictCandidate(scheduled, scheduled, target, kernel, {});
+  if (!made)
+    return nullptr;
+  std::string own;
+  for (const auto &[symbol, plan] : view.plans)
+    own += symbol + ": " + plan + "\n";
+  return made->plan == own ? json::Value("") : json::Value(llvm::StringRef(made->plan).trim().str());
 }
 
 json::Value choicesOf(const SourceOptions &options, const std::string &target,
@@ -109,9 +134,10 @@ json::Value choicesOf(const SourceOptions &options, const std::string &target,
   const bool isChosen = !options.scheduleFile.empty();
   return json::Object{
       {"own_us", own->microseconds},
+      {"own_uneven", own->uneven},
       {"without", withoutRewrites(quiet, target, kernel, view)},
       {"fusions", otherFusions(quiet, target, kernel, view, *own)},
-      {"schedules", isChosen ? json::Array() : otherSchedules(quiet, target, kernel, *own)}};
+      {"schedules", isChosen ? json::Array() : otherSchedules(quiet, target, kernel, view, *own)}};
 }
 
 } // namespace tk::tkc

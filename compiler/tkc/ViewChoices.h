@@ -14,6 +14,11 @@ namespace tk::tkc {
 llvm::json::Value choicesOf(const SourceOptions &options, const std::string &target,
                             const std::string &kernel, const KernelView &view);
 
+/// The plan of the kernel with the view's schedule block: empty if it is the view's own, null where
+/// there is no block, or no plan with it.
+llvm::json::Value planWithBlock(const SourceOptions &options, const std::string &target,
+                                const std::string &kernel, const KernelView &view);
+
 } // namespace tk::tkc
 
 #endif // TK_COMPILER_TKC_VIEWCHOICES_H

@@ -150,6 +150,8 @@ int view(ViewOptions &options) {
   const Facts assumed = source->relevant_facts(kernel, *target, *facts);
   llvm::json::Value document = documentOf(*made, {signature, assumed, *target, sizes});
   llvm::json::Object &members = *document.getAsObject();
+  if (made->cost)
+    members["schedule_plan"] = planWithBlock(options.source, *target, signature.name, *made);
   if (made->cost && !options.quick) {
     Progress progress("predicting other choices", json);
     members["choices"] = choicesOf(options.source, *target, signature.name, *made);

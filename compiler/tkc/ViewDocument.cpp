@@ -209,6 +209,14 @@ private:
     return array;
   }
 
+  /// The line that defines a tensor, or the statement of which a pass made it, as `p.max` of `p`;
+  /// of two, as in `o+lse`, the first one's. Null where the program has no such tensor.
+  json::Value definitionOf(llvm::StringRef tensor) const {
+    auto found = view.definitions.find(tensor.take_until([](char c) { return c == '.' || c == '+'; }).str());
+    return tensor.empty() || found == view.definitions.end() ? json::Value(nullptr)
+                                                             : json::Value(found->second);
+  }
+
   json::Array remarks() const {
     json::Array array;
     std::vector<std::pair<std::string, unsigned>> said;
@@ -217,12 +225,14 @@ private:
       if (llvm::is_contained(said, fact))
         continue;
       said.push_back(fact);
-      array.push_back(json::Object{{"verdict", remark.declined ? "declined" : "derived"},
-                                   {"pass", remark.pass},
-                                   {"text", fixed(remark.text)},
-                                   {"file", fixed(remark.file)},
-                                   {"line", remark.line},
-                                   {"tensor", fixed(remark.tensor)}});
+      json::Object made{{"verdict", remark.declined ? "declined" : "derived"},
+                        {"pass", remark.pass},
+                        {"text", fixed(remark.text)},
+                        {"file", fixed(remark.file)},
+                        {"line", remark.line},
+                        {"tensor", fixed(remark.tensor)}};
+      made["defined_line"] = definitionOf(remark.tensor);
+      array.push_back(std::move(made));
     }
     return array;
   }

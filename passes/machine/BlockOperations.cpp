@@ -139,7 +139,9 @@ bool BlockWalk::visitProduct(Operation *op, double times) {
     return true;
   }
   if (auto sums = dyn_cast<gpu::WarpgroupSumsOp>(op)) {
-    work.warpgroupProducts[static_cast<size_t>(MatrixType::Half)] +=
+    const bool isBFloat = elementOf(sums.getA().getType()).isBF16();
+    const MatrixType type = isBFloat ? MatrixType::BFloat : MatrixType::Half;
+    work.warpgroupProducts[static_cast<size_t>(type)] +=
         countElements(sums.getType()) * lengthOf(sums.getA().getType()) * times;
     return true;
   }

@@ -8,12 +8,14 @@ namespace tk {
 
 llvm::StringRef nameOf(Bound bound) {
   static constexpr llvm::StringLiteral names[] = {
-      "memory", "L2", "shared memory", "matrix unit", "CUDA cores", "special functions", "latency"};
+      "memory",      "L2",         "L1 and shared memory",
+      "matrix unit", "CUDA cores", "special functions",
+      "latency"};
   return names[static_cast<size_t>(bound)];
 }
 
 llvm::StringRef nameOf(MatrixType type) {
-  static constexpr llvm::StringLiteral names[] = {"f16", "tf32", "f8", "i8", "f64"};
+  static constexpr llvm::StringLiteral names[] = {"f16", "bf16", "tf32", "f8", "i8", "f64"};
   return names[static_cast<size_t>(type)];
 }
 
@@ -21,6 +23,7 @@ double matrixRate(const Architecture &architecture, MatrixType type) {
   const Rates &rates = architecture.rates;
   switch (type) {
   case MatrixType::Half:
+  case MatrixType::BFloat:
     return rates.half;
   case MatrixType::TF32:
     return rates.tf32;
@@ -126,13 +129,40 @@ Prediction predict(const LaunchWork &work, const Machine &machine) {
   for (size_t part = 0; part < numBounds; ++part)
     if (result.parts[part] > result.of(result.bound))
       result.bound = static_cast<Bound>(part);
+  result.uneven = use.uneven;
   result.launch = cost::launch - cost::launchThatRuns;
-  result.total = cost::launch + overlapped(result) + result.of(Bound::Latency);
+  result.begin = cost::launchThatRuns;
+  result.overlapped = overlapped(result);
+  result.total = cost::launch + result.overlapped + result.of(Bound::Latency);
   return result;
 }
 
+bool isUnevenPart(Bound part) {
+  return part == Bound::Shared || part == Bound::Matrix || part == Bound::Cores ||
+         part == Bound::Special;
+}
+
+Roofs roofsOf(const LaunchWork &work, const Machine &machine) {
+  const DeviceSpec &device = machine.device;
+  const double cycles = static_cast<double>(device.processors) * device.clock();
+  Roofs roofs{device.copyRate(), 2 * machine.architecture->rates.f32 * cycles, "CUDA cores"};
+  if (work.doubles > work.instructions)
+    roofs.operations = 2 * machine.architecture->rates.f64 * cycles;
+  double fastest = 0;
+  for (size_t t = 0; t < numMatrixTypes; ++t) {
+    const auto type = static_cast<MatrixType>(t);
+    const double rate = matrixRate(*machine.architecture, type) * device.matrixShare();
+    if (work.warpgroupProducts[t] + work.warpProducts[t] > 0 && rate > fastest) {
+      fastest = rate;
+      roofs.operations = 2 * rate * cycles;
+      roofs.operationsOf = nameOf(type).str() + " on the matrix unit";
+    }
+  }
+  return roofs;
+}
+
 std::array<double, numBounds> sharesOfParts(const Prediction &prediction) {
-  const double together = overlapped(prediction), all = together + prediction.of(Bound::Latency);
+  const double together = prediction.overlapped, all = together + prediction.of(Bound::Latency);
   std::array<double, numBounds> shares = {};
   if (all <= 0)
     return shares;

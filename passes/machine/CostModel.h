@@ -29,6 +29,7 @@
 #include "passes/machine/Machine.h"
 
 #include <array>
+#include <string>
 
 namespace tk {
 
@@ -37,9 +38,9 @@ enum class Bound : uint8_t { Memory, Cache, Shared, Matrix, Cores, Special, Late
 inline constexpr size_t numBounds = 7;
 llvm::StringRef nameOf(Bound bound);
 
-/// Types of operands that have rates of their own on the matrix unit.
-enum class MatrixType : uint8_t { Half, TF32, ByteFloat, ByteInteger, Double };
-inline constexpr size_t numMatrixTypes = 5;
+/// Types of operands on the matrix unit. `Half` (f16) and `BFloat` (bf16) have one rate.
+enum class MatrixType : uint8_t { Half, BFloat, TF32, ByteFloat, ByteInteger, Double };
+inline constexpr size_t numMatrixTypes = 6;
 llvm::StringRef nameOf(MatrixType type);
 
 /// What a launch does, over all of its blocks where nothing else is said.
@@ -64,8 +65,11 @@ struct LaunchWork {
 /// Times in nanoseconds.
 struct Prediction {
   std::array<double, numBounds> parts = {};
-  double launch = 0;
-  double total = 0;
+  double launch = 0;     ///< before its first block starts
+  double begin = 0;      ///< its first blocks start, its last ones end
+  double overlapped = 0; ///< what the norm makes of all parts but the latency
+  double total = 0;      ///< launch + begin + overlapped + latency
+  double uneven = 1;     ///< see the top; a factor of the parts shared, matrix, cores and special
   double waves = 0;
   Bound bound = Bound::Memory;
 
@@ -118,6 +122,17 @@ double ofRecomputation(const Machine &machine, double operations, double times);
 double matrixRate(const Architecture &architecture, MatrixType type);
 
 Prediction predict(const LaunchWork &work, const Machine &machine);
+
+/// Whether the part of the time contains the factor `uneven`.
+bool isUnevenPart(Bound part);
+
+/// The rates at which a machine bounds a launch, whatever the launch reaches of them.
+struct Roofs {
+  double bytes = 0;       ///< of device memory, in a nanosecond
+  double operations = 0;  ///< of the fastest unit that the launch uses, in a nanosecond
+  std::string operationsOf; ///< that unit: a type of the matrix unit, or "CUDA cores"
+};
+Roofs roofsOf(const LaunchWork &work, const Machine &machine);
 
 /// The share that each part has in what the norms make of the parts: by how much the time grows
 /// where the part does. They add up to 1.

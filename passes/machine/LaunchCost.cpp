@@ -329,6 +329,7 @@ bool KernelWalk::visitLaunch(gpu::LaunchOp launch) {
                ownReads(function, arguments, grid, atOnce * machine.device.processors));
   }
   cost.prediction = predict(work, machine);
+  cost.roofs = roofsOf(work, machine);
   addShares(cost, counts, places);
   addNotes(cost);
   for (Value value : launch.getResults())

@@ -31,7 +31,9 @@ double countThreadElements(Type type) {
 }
 
 std::optional<MatrixType> matrixTypeOf(Type operand, bool isRounded) {
-  if (operand.isBF16() || operand.isF16())
+  if (operand.isBF16())
+    return MatrixType::BFloat;
+  if (operand.isF16())
     return MatrixType::Half;
   if (operand.isInteger(8))
     return MatrixType::ByteInteger;

@@ -201,6 +201,8 @@ Value BlockProgram::tilesOf(unsigned id) {
 void BlockProgram::setStart(unsigned id, Value tile) {
   // Blocks start in order: the longest first, so that the last to end are short.
   if (axes[id].size > 1 && boundsReduction(compute, id)) {
+    if (!tile.getDefiningOp<gpu::ProgramIdOp>())
+      nameValue(tile, axes[id].name + "_tile_from_last");
     Value last = arith::SubIOp::create(at(0), loc, tilesOf(id), indexConstant(1));
     tile = arith::SubIOp::create(at(0), loc, last, tile);
   }
@@ -209,8 +211,12 @@ void BlockProgram::setStart(unsigned id, Value tile) {
       }))
     tile = beginTiles(id, tile);
   if (id == clusterAxis) {
+    if (!tile.getDefiningOp<gpu::ProgramIdOp>())
+      nameValue(tile, axes[id].name + "_cluster");
     Value first = arith::MulIOp::create(at(0), loc, tile, indexConstant(func.getCluster()));
     Value rank = gpu::ClusterRankOp::create(at(0), loc);
+    nameValue(first, "cluster_first_" + axes[id].name + "_tile");
+    nameValue(rank, "block_in_cluster");
     tile = arith::AddIOp::create(at(0), loc, first, rank);
   }
   if (axes[id].step != 1) {
@@ -244,12 +250,20 @@ std::pair<Value, Value> BlockProgram::placeInGroups(Value part, Value rows, Valu
   Value height = group;
   if (!areWhole) {
     height = arith::SubIOp::create(b, loc, rows, first);
+    nameValue(height, "row_tiles_left");
     height = arith::MinSIOp::create(b, loc, height, group);
+    nameValue(height, "group_row_tiles_left");
   }
   // Beyond the last tile, of which copies ahead may compute the place, there are no rows.
   height = arith::MaxSIOp::create(b, loc, height, indexConstant(1));
   Value inside = arith::RemSIOp::create(b, loc, part, width);
   Value row = arith::RemSIOp::create(b, loc, inside, height);
+  nameValue(width, "group_tiles");
+  nameValue(number, "group");
+  nameValue(first, "group_first_row_tile");
+  nameValue(height, "group_row_tiles");
+  nameValue(inside, "tile_in_group");
+  nameValue(row, "row_tile_in_group");
   return {arith::AddIOp::create(b, loc, first, row),
           arith::DivSIOp::create(b, loc, inside, height)};
 }
@@ -271,6 +285,8 @@ void BlockProgram::addElementStarts(ArrayRef<unsigned> tiled) {
     Value last = arith::SubIOp::create(at(0), loc, extent, indexConstant(1));
     Value least = arith::MaxSIOp::create(at(0), loc, place, indexConstant(0));
     axes[id].start = arith::MinSIOp::create(at(0), loc, least, last);
+    nameValue(least, axes[id].name + "_from_0");
+    nameValue(axes[id].start, axes[id].name + "_inside");
   }
 }
 
@@ -287,9 +303,16 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     return;
   OpBuilder &b = at(0);
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);
-  if (clusterAxis || func.isSpread())
+  if (clusterAxis || func.isSpread()) {
     rest = arith::DivSIOp::create(b, loc, rest, indexConstant(func.getCluster()));
-  auto takeOff = [&](Value count) {
+    if (clusterAxis)
+      nameValue(rest, "cluster");
+  }
+  std::string taken; // off the number; the last number left is that of an index, which names it
+  auto takeOff = [&](Value count, const std::string &indices) {
+    if (!taken.empty())
+      nameValue(rest, "tile_without_" + taken);
+    taken = indices;
     Value part = arith::RemSIOp::create(at(0), loc, rest, count);
     rest = arith::DivSIOp::create(at(0), loc, rest, count);
     return part;
@@ -316,8 +339,11 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   if (schedule.getGroup() != 1 && large.size() == 2) {
     tiled = others;
     Value rows = tilesOf(large.front()), columns = tilesOf(large.back()), part = rest;
-    if (!tiled.empty())
-      part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));
+    if (!tiled.empty()) {
+      const std::string both = axes[large.front()].name + "_" + axes[large.back()].name;
+      part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns), both);
+      nameValue(part, both + "_tile");
+    }
     auto [row, column] = placeInGroups(part, rows, columns, /*areWhole=*/false);
     setStart(large.front(), row);
     setStart(large.back(), column);
@@ -339,7 +365,7 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     rest = row;
   }
   while (tiled.size() > 1) {
-    setStart(tiled.back(), takeOff(tilesOf(tiled.back())));
+    setStart(tiled.back(), takeOff(tilesOf(tiled.back()), axes[tiled.back()].name));
     tiled = tiled.drop_back();
   }
   if (!tiled.empty())

@@ -3,7 +3,9 @@
 // 1. A value that stands for something of the source has that name (ValueNames.h).
 // 2. An index or a condition that is computed from others that have names is called by the
 //    computation.
-// 3. Any other value is called by the operation that makes it, as `fragment`, or by its type.
+// 3. An index whose name would be too long is called by one operand, and by what is done to it, as
+//    `T_or_less`.
+// 4. Any other value is called by the operation that makes it, as `fragment`, or by its type.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
@@ -29,7 +31,9 @@ static llvm::StringRef joinOf(Operation *op) {
       .Case<arith::RemSIOp, arith::RemUIOp, FloorModOp>([](Operation *) { return "_mod_"; })
       .Case<arith::MinSIOp, arith::MinUIOp>([](Operation *) { return "_at_most_"; })
       .Case<arith::MaxSIOp, arith::MaxUIOp>([](Operation *) { return "_at_least_"; })
-      .Case([](arith::AndIOp both) { return both.getType().isIndex() ? "" : "_and_"; })
+      .Case([](arith::AndIOp both) -> Name {
+        return getElementTypeOrSelf(both.getType()).isIndex() ? "" : "_and_";
+      })
       .Case([](arith::CmpIOp compare) -> Name {
         switch (compare.getPredicate()) {
         case arith::CmpIPredicate::eq:
@@ -54,12 +58,50 @@ static llvm::StringRef joinOf(Operation *op) {
       .Default([](Operation *) { return ""; });
 }
 
+/// The words of joinOf that a name of an index may have inside.
+static constexpr llvm::StringLiteral joins[] = {"_plus_",    "_minus_",    "_times_",
+                                                "_over_",    "_mod_",      "_at_most_",
+                                                "_at_least_", "_or_less", "_or_more",
+                                                "_shifted",  "_scaled",    "_part",
+                                                "_rest",     "_to_",       "_down_to_"};
+
+/// What a name of arithmetic begins with, without the arithmetic.
+static llvm::StringRef stemOf(llvm::StringRef name) {
+  for (llvm::StringRef join : joins)
+    name = name.take_front(name.find(join));
+  return name;
+}
+
+/// How a name says what is done to an index if it does not say with which operand.
+static llvm::StringRef endingOf(Operation *op) {
+  using Name = llvm::StringRef;
+  return llvm::TypeSwitch<Operation *, Name>(op)
+      .Case<arith::AddIOp, arith::SubIOp>([](Operation *) { return "_shifted"; })
+      .Case([](arith::MulIOp) { return "_scaled"; })
+      .Case<arith::DivSIOp, arith::DivUIOp, FloorDivOp>([](Operation *) { return "_part"; })
+      .Case<arith::RemSIOp, arith::RemUIOp, FloorModOp>([](Operation *) { return "_rest"; })
+      .Case<arith::MinSIOp, arith::MinUIOp>([](Operation *) { return "_or_less"; })
+      .Case<arith::MaxSIOp, arith::MaxUIOp>([](Operation *) { return "_or_more"; })
+      .Default([](Operation *) { return ""; });
+}
+
+/// `x` and a negative power of two: `x` rounded down to a multiple.
+static std::optional<int64_t> multipleOf(Operation *op) {
+  APInt mask;
+  if (!isa<arith::AndIOp>(op) || !getElementTypeOrSelf(op->getResult(0)).isIndex() ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&mask)) || !mask.isNegative() ||
+      !(-mask).isPowerOf2())
+    return std::nullopt;
+  return (-mask).getSExtValue();
+}
+
 /// A name that says how an index is computed from others that have names, as `S_plus_127`; empty
 /// where there is none, or it is long.
 std::string KernelEmitter::nameOfArithmetic(Operation *op) {
   constexpr size_t longest = 32;
   const llvm::StringRef join = joinOf(op);
-  if (join.empty())
+  const std::optional<int64_t> multiple = multipleOf(op);
+  if (join.empty() && !multiple)
     return "";
   auto nameOf = [&](Value operand) {
     if (auto spread = operand.getDefiningOp<gpu::BroadcastOp>())
@@ -73,9 +115,19 @@ std::string KernelEmitter::nameOfArithmetic(Operation *op) {
     return telling.contains(known) ? known : std::string();
   };
   const std::string first = nameOf(op->getOperand(0)), second = nameOf(op->getOperand(1));
-  const bool isNamed = !first.empty() && !second.empty() && !llvm::isDigit(first[0]);
-  return isNamed && first.size() + join.size() + second.size() <= longest
-             ? (first + join + second).str()
+  auto isWord = [](llvm::StringRef name) { return !name.empty() && !llvm::isDigit(name[0]); };
+  std::string name;
+  if (multiple && isWord(first))
+    name = first + "_down_to_" + std::to_string(*multiple);
+  else if (isWord(first) && !second.empty() && !join.empty())
+    name = (first + join + second).str();
+  else if (isa<arith::SubIOp>(op) && !first.empty() && isWord(second))
+    name = second + "_to_" + first; // from an index to a number
+  if (!name.empty() && name.size() <= longest)
+    return name;
+  const llvm::StringRef stem = stemOf(isWord(first) ? first : second), ending = endingOf(op);
+  return isWord(stem) && !ending.empty() && stem.size() + ending.size() <= longest
+             ? (stem + ending).str()
              : "";
 }
 

@@ -210,7 +210,10 @@ Expected<Candidate> predictCandidate(const SourceOptions &compiled, const Source
   candidate.microseconds = (*cost)->kernel.nanoseconds * 1e-3;
   for (const auto &[symbol, plan] : (*cost)->plans)
     candidate.plan += symbol + ": " + plan + "\n";
+  double longest = 0;
   for (const LaunchCost &launch : (*cost)->kernel.launches) {
+    if (launch.prediction.total > longest)
+      longest = launch.prediction.total, candidate.uneven = launch.prediction.uneven;
     candidate.times.push_back(launch.prediction.total * 1e-3);
     candidate.tiles.push_back((*cost)->tiles[launch.symbol]);
   }

@@ -26,6 +26,7 @@ struct Candidate {
   std::string plan;          ///< of all launches; tells candidates apart
   std::string device;        ///< that the time is of
   std::vector<double> times; ///< predicted, of each launch
+  double uneven = 1;         ///< of the launch that takes longest: see CostModel.h
   std::vector<NamedTiles> tiles;
   int64_t accumulators = 0; ///< a thread's
 };

@@ -15,59 +15,89 @@ function listOf(facts) {
     ([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
 }
 
-/** What bounds a launch. L1 and shared memory are one memory of a multiprocessor, with one rate. */
-function boundOf(launch) {
-  return launch.cost.bound === "shared memory" && sharedBytes(launch) === 0 ? "L1" : launch.cost.bound;
-}
 function sharedBytes(launch) {
   return (launch.code ? launch.code.static_shared : 0) + (launch.dynamic_shared || 0);
 }
 
-/** The launch below its roofline: the roofs are the rates at which this launch's work would run alone. */
+/** What the roofs and the point of the roofline are. */
+function rooflineText(cost) {
+  const { bytes_per_us: bandwidth, operations_per_us: roof, operations_of: unit } = cost.roofs;
+  const reached = cost.operations / cost.predicted_us;
+  return `Roofs: ${withPrefix(bandwidth * 1e6, "B/s")} of device memory, and ${unit} at ${withPrefix(roof * 1e6, "op/s")}, the rates ` +
+    `of ${view.total.device}. Point: ${withPrefix(reached * 1e6, "op/s")}, ${percent(reached, roof)} of the upper roof.`;
+}
+
+/** The launch below the roofs of the machine: the rates of device memory, and of the fastest unit that the launch uses. */
 function roofline(cost) {
-  const moved = cost.read_bytes + cost.written_bytes, memory = cost.parts_us.memory;
-  const unit = Math.max(cost.parts_us["matrix unit"], cost.parts_us["CUDA cores"],
-                        cost.parts_us["special functions"]);
-  if (!(moved > 0 && memory > 0 && unit > 0 && cost.operations > 0)) return null;
-  const bandwidth = moved / memory, roof = cost.operations / unit;           // per microsecond
+  const moved = cost.read_bytes + cost.written_bytes;
+  const { bytes_per_us: bandwidth, operations_per_us: roof, operations_of: unit } = cost.roofs;
+  if (!(moved > 0 && bandwidth > 0 && roof > 0 && cost.operations > 0)) return null;
   const intensity = cost.operations / moved, reached = cost.operations / cost.predicted_us;
   const ridge = roof / bandwidth;
   const low = Math.log10(Math.min(intensity, ridge)) - 0.8, high = Math.log10(Math.max(intensity, ridge)) + 0.8;
   const top = Math.log10(roof) + 0.35;
   const bottom = Math.min(Math.log10(bandwidth) + low, Math.log10(reached) - 0.3);
-  const x = (value) => 42 + 300 * (value - low) / (high - low);
+  const x = (value) => 54 + 300 * (value - low) / (high - low);
   const y = (value) => 10 + 120 * (top - value) / (top - bottom);
-  const svg = draw("svg", { viewBox: "0 0 360 166", role: "img", "aria-label":
+  const svg = draw("svg", { viewBox: "0 0 372 166", role: "img", "aria-label":
     `Roofline: ${withPrefix(reached * 1e6, "operations a second")} at ${intensity.toPrecision(3)} operations a byte` });
-  svg.append(draw("path", { class: "axis", d: "M42 10 V130 H342" }),
+  svg.append(draw("path", { class: "axis", d: "M54 10 V130 H354" }),
     draw("path", { class: "roof", d: `M${x(low)} ${y(Math.log10(bandwidth) + low)} ` +
-      `L${x(Math.log10(ridge))} ${y(Math.log10(roof))} H342` }));
+      `L${x(Math.log10(ridge))} ${y(Math.log10(roof))} H354` }));
   for (let power = Math.ceil(low); power <= high; ++power)
     svg.append(draw("text", { x: x(power), y: 143, "text-anchor": "middle" }, String(Number((10 ** power).toPrecision(1)))));
   for (let power = Math.ceil(bottom); power <= top; ++power)
-    svg.append(draw("text", { x: 38, y: y(power) + 3, "text-anchor": "end" },
+    svg.append(draw("text", { x: 50, y: y(power) + 3, "text-anchor": "end" },
                     withPrefix(10 ** (power + 6), "").trim()));
   svg.append(
-    draw("text", { x: 192, y: 160, "text-anchor": "middle" }, "operations a byte of device memory"),
-    draw("text", { x: 342, y: y(Math.log10(roof)) - 7, "text-anchor": "end" },
-         `${withPrefix(roof * 1e6, "op/s")}: the busiest unit`),
+    draw("text", { x: 204, y: 160, "text-anchor": "middle" }, "operations a byte of device memory"),
+    draw("text", { transform: "translate(10 70) rotate(-90)", "text-anchor": "middle" }, "operations a second"),
+    draw("text", { x: 354, y: y(Math.log10(roof)) - 7, "text-anchor": "end" },
+         `${withPrefix(roof * 1e6, "op/s")}: ${unit} of ${view.total.device}`),
     draw("circle", { class: "point", r: 4, cx: x(Math.log10(intensity)), cy: y(Math.log10(reached)) }));
   return svg;
 }
 
 function costParts(launch) {
   const { cost } = launch;
-  const parts = Object.entries(cost.parts_us).concat([["launch", cost.launch_us]])
-    .filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
+  const parts = Object.entries(cost.parts_us).filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
   const most = parts.length ? parts[0][1] : 1;
   return make("table", {}, make("tbody", {}, ...parts.map(([name, time]) => {
     const meter = make("div", { class: "meter" });
     meter.style.width = `${100 * time / most}%`;
     const bar = make("td", {}, meter);
     bar.style.width = "50%";
-    return make("tr", {}, make("td", {}, name === "shared memory" ? (sharedBytes(launch) ? "L1 and shared memory" : "L1") : name),
-                make("td", { class: "number" }, micros(time)), bar);
+    return make("tr", {}, make("td", {}, name), make("td", { class: "number" }, micros(time)), bar);
   })));
+}
+
+/** How a launch's time is the sum of others. */
+function sumText(cost) {
+  const { latency } = cost.parts_us;
+  return `${micros(cost.predicted_us)} = ${micros(cost.launch_us)} until the first block starts + ${micros(cost.begin_us)} while the ` +
+    `first blocks start and the last ones end + ${micros(cost.overlapped_us)} of the parts that overlap` +
+    (latency > 0 ? ` + ${micros(latency)} of latency` : "") +
+    ". Parts overlap: their time together is the fourth root of the sum of their fourth powers, latency left out.";
+}
+
+/** Parts of a launch's time that contain the factor of uneven work. */
+const unevenParts = ["L1 and shared memory", "matrix unit", "CUDA cores", "special functions"];
+/** A factor below this is no matter. */
+const leastUneven = 1.02;
+
+/** By how much the busiest multiprocessor has more than an even share, and which schedules change that. */
+function unevenText(launch) {
+  const { uneven, parts_us, heaviest } = launch.cost;
+  if (!(uneven > leastUneven)) return "";
+  const parts = unevenParts.filter((part) => parts_us[part] > 0);
+  const isLongest = view.launches.every((other) => other.cost.predicted_us <= launch.cost.predicted_us);
+  const others = view.choices && isLongest ? view.choices.schedules
+    .filter((other) => Math.abs(other.uneven / view.choices.own_uneven - 1) > 0.02)
+    .map((other) => `${other.entries}: ${Number(other.uneven.toPrecision(3))}`) : [];
+  return `${Number(uneven.toPrecision(3))}: the busiest multiprocessor has so many times an even share of the work` +
+    (heaviest > leastUneven ? ", as some blocks have more than others" : ", as blocks do not divide evenly") +
+    `. The times of ${parts.join(", ")} contain the factor` +
+    (others.length ? `. Other schedules have others: ${others.join("; ")}` : "");
 }
 
 function shapeText(launch) {
@@ -87,7 +117,7 @@ function launchCard(launch) {
       `${view.files[0].name}:${launch.line}`), " ",
     make("button", { type: "button", title: "Show the launch in the CUDA text", onclick: () => showCode(launch) }, "Code")));
   if (cost) card.append(make("div", { class: "time" }, micros(cost.predicted_us),
-    make("span", { class: "pass" }, ` predicted, bound by ${boundOf(launch)}`)),
+    make("span", { class: "pass" }, ` predicted, bound by ${launch.cost.bound}`)),
     make("div", {}, movedText(cost)));
   const columns = make("div", { class: "columns" });
   columns.append(make("div", {}, listOf([
@@ -101,6 +131,7 @@ function launchCard(launch) {
     ["Occupancy", code && code.blocks_per_sm > 0 && `${code.blocks_per_sm} block${code.blocks_per_sm > 1 ? "s" : ""} a multiprocessor, ` +
       `${Math.round(100 * code.occupancy)} % of its warps; limited by ${code.limiter}`],
     ["Waves", cost && Number(cost.waves.toPrecision(3)).toString()],
+    ["Uneven work", cost && unevenText(launch)],
     ["Bytes", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
     ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
       .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
@@ -111,9 +142,11 @@ function launchCard(launch) {
     ["Pipeline", launch.pipeline],
   ])));
   if (cost) {
-    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(launch)));
+    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(launch),
+      make("div", { class: "pass" }, sumText(cost))));
     const picture = roofline(cost);
-    if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture));
+    if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture,
+      make("div", { class: "pass" }, rooflineText(cost))));
   }
   card.append(columns);
   for (const note of cost ? cost.notes : []) card.append(make("div", { class: "bad" }, note));
@@ -154,8 +187,8 @@ function timeTable() {
   const add = (what, us) => { if (us > 0.0005 * total) rows.push([what, micros(us), percent(us, total)]); };
   timeOf.map((us, place) => [us, place]).sort((a, b) => b[0] - a[0]).forEach(([us, place]) =>
     add(`${view.files[view.places[place].file].name}:${view.places[place].line}`, us));
-  const launching = view.launches.reduce((sum, launch) => sum + launch.cost.launch_us, 0);
-  add(view.launches.length > 1 ? `starting ${view.launches.length} launches` : "starting the launch", launching);
+  const launching = view.launches.reduce((sum, launch) => sum + fixedTime(launch.cost), 0);
+  add(view.launches.length > 1 ? `starting and ending ${view.launches.length} launches` : "starting and ending the launch", launching);
   add("of no line", total - launching - timeOf.reduce((sum, us) => sum + us, 0));
   return make("div", {}, make("h3", {}, "Where the predicted time goes"), table(["line", "predicted", "share"], rows));
 }
@@ -186,14 +219,14 @@ function kernelCard() {
   for (const part of [launchReasons(), fasterChoices()]) if (part) card.append(part);
   if (view.schedule) card.append(scheduleBlock());
   if (view.remarks.length) card.append(make("details", {},
-    make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
+    make("summary", {}, factsSummary()), remarkList(view.remarks, null)));
   return card;
 }
 
 /** The least time of the program: a bound for the program as it is written, which a plan may get below by doing less. */
 function leastText(total) {
-  const bound = `${micros(total.least_us)}, bound by ${total.least_bound}: the bytes and operations of the program as it is written, ` +
-    "at the machine's full rates";
+  const bound = `${micros(total.least_us)}: ${micros(total.least_us - total.least_launch_us)} of ${total.least_bound}, for the bytes and ` +
+    `operations of the program as it is written at the machine's full rates, and ${micros(total.least_launch_us)} of one launch`;
   const ratio = total.predicted_us / total.least_us;
   return ratio >= 1 ? `${bound}. The prediction is ${ratio.toFixed(2)} times that.`
     : `${bound}. The prediction is ${ratio.toFixed(2)} times that: the plan does some operations on another unit, or leaves them out.`;
@@ -203,10 +236,13 @@ function scheduleBlock() {
   const file = view.files[0].name;
   const sizes = Object.entries(view.dims).map(([name, size]) => ` --dim ${name}=${size}`).join("");
   const command = `tkc tune ${file} --kernel ${view.kernel} --target gpu${sizes}`;
+  const same = { "": "The plan with this block is the plan of this page." }[view.schedule_plan] ||
+    (view.schedule_plan ? `The plan with this block differs: ${view.schedule_plan}` : "");
   return make("details", {}, make("summary", {}, "A schedule block to begin with"),
-    make("pre", {}, view.schedule), copyButton(() => view.schedule),
-    make("div", { class: "pass" }, "tile: elements of a block's tile by index. stages: tiles of the circular buffer in shared memory. " +
-      "consumers: warpgroups of a block that multiply; one further warpgroup loads for them."),
+    make("pre", {}, view.schedule), copyButton(() => view.schedule), make("div", { class: "pass" }, same),
+    make("div", { class: "pass" }, "tile: elements of a block's tile by index. stages, if added: tiles of the circular buffer in shared memory. " +
+      "consumers: warpgroups of a block that multiply; one further warpgroup loads for them. teams: warpgroups with a tile each. " +
+      "raster: the order in which blocks walk the tiles. persistent: blocks stay for several tiles."),
     make("h3", {}, "Search for a faster one on a GPU"), make("pre", {}, command), copyButton(() => command));
 }
 
@@ -216,7 +252,7 @@ function launchReasons() {
   const isReason = (remark) => (remark.verdict === "declined" && remark.tensor) ||
     /split|flatten|materialize|store|parts/.test(remark.pass);
   const reasons = view.remarks.filter(isReason);
-  return reasons.length ? make("div", {}, make("h3", {}, `Why there are ${view.launches.length} launches`), remarkList(reasons)) : null;
+  return reasons.length ? make("div", {}, make("h3", {}, `Why there are ${view.launches.length} launches`), remarkList(reasons, null)) : null;
 }
 
 /** What would make a launch with this bound faster. */
@@ -227,8 +263,8 @@ function remedyOf(bound) {
     "matrix unit": "fewer products, or products of narrower types, would make it faster",
     "CUDA cores": "fewer instructions for each element would make it faster",
     "special functions": "fewer exponentials and the like would make it faster",
-    "shared memory": "fewer bytes through shared memory would make it faster: other tiles",
-    "L1": "fewer or wider loads and stores would make it faster: neighbouring threads at neighbouring addresses",
+    "L1 and shared memory": "fewer bytes through shared memory, and fewer or wider loads and stores, would make it faster: other tiles, " +
+      "neighbouring threads at neighbouring addresses",
     "latency": "more independent work at a time would make it faster: more or smaller tiles, or larger sizes",
   }[bound];
 }
@@ -237,7 +273,7 @@ function remedyOf(bound) {
 function fasterChoices() {
   if (!view.total || !view.launches.length) return null;
   const slowest = [...view.launches].sort((a, b) => b.cost.predicted_us - a.cost.predicted_us)[0];
-  const { predicted_us } = slowest.cost, bound = boundOf(slowest);
+  const { predicted_us } = slowest.cost, { bound } = slowest.cost;
   const facts = [`${slowest.symbol} takes ${percent(predicted_us, view.total.predicted_us)} of the predicted time and is bound by ` +
     `${bound}` + (remedyOf(bound) ? `: ${remedyOf(bound)}.` : ".")];
   const { choices } = view;
@@ -246,7 +282,8 @@ function fasterChoices() {
   if (choices) {
     const before = facts.length;
     for (const other of choices.schedules.filter((choice) => isFaster(choice.us)).slice(0, 3))
-      facts.push(`The schedule entries ${other.entries} are predicted to take ${ratio(other.us)}. tkc tune measures such schedules.`);
+      facts.push(`${other.entries} is predicted to take ${ratio(other.us)}. The planner's rule is another one, and was measured: ` +
+        `${other.rule}. tkc tune measures such schedules.`);
     for (const fusion of choices.fusions)
       for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"],
         [fusion.apart_us, "--apart"], [fusion.merged_us, "--merge"]])

@@ -27,7 +27,7 @@ function showLine() {
     const remarks = remarksOf(place);
     if (remarks.length) {
       card.append(make("h3", {}, "Derived and declined"));
-      card.append(remarkList(remarks));
+      card.append(remarkList(remarks, place));
     }
     const others = otherPlans(place);
     if (others) card.append(others);
@@ -66,7 +66,7 @@ function withAndWithout(remark) {
   return ` without this pass: ${againstPlan(other.us)}`;
 }
 
-/** Facts that differ in one name become one fact, which has all of the names; declined ones come first. */
+/** Facts that differ in one name, or in the line, become one fact, which has all of them; declined ones come first. */
 function grouped(remarks) {
   const groups = [];
   for (const remark of [...remarks].sort((a, b) => (a.verdict === "derived") - (b.verdict === "derived"))) {
@@ -81,10 +81,11 @@ function grouped(remarks) {
     };
     const group = groups.find((candidate) => joins(candidate) >= 0);
     if (!group) {
-      groups.push({ verdict: remark.verdict, pass: remark.pass, suffix, parts: parts.map((part) => [part]) });
+      groups.push({ verdict: remark.verdict, pass: remark.pass, suffix, parts: parts.map((part) => [part]), remarks: [remark] });
       continue;
     }
     const at = joins(group);
+    group.remarks.push(remark);
     if (at === 0) continue;
     group.at = at;
     if (!group.parts[at].includes(parts[at])) group.parts[at].push(parts[at]);
@@ -92,11 +93,32 @@ function grouped(remarks) {
   return groups;
 }
 
-function remarkList(remarks) {
+/** The lines of a group of facts, each with a button that marks it, but for the chosen line alone. */
+function linesOfFacts(group, chosen) {
+  const lines = [...new Set(group.remarks.filter((remark) => remark.line > 0).map((remark) => remark.line))].sort((a, b) => a - b);
+  const own = chosen === null ? -1 : view.places[chosen].line;
+  if (!lines.length || (lines.length === 1 && lines[0] === own)) return [];
+  return [lines.length > 1 ? " at the lines " : " at line ", ...lines.flatMap((line, i) => {
+    const place = placeAt.get(`0:${line}`);
+    const text = place === undefined ? String(line)
+      : make("button", { type: "button", class: "at-line", title: "Mark the line", onclick: () => mark(new Set([place]), null) }, String(line));
+    return i ? [", ", text] : [text];
+  })];
+}
+
+/** Facts with the lines that they stand at; `chosen` is the place whose card they are in, or null. */
+function remarkList(remarks, chosen) {
   return make("ul", {}, ...grouped(remarks).map((group) => make("li", {},
     make("span", { class: group.verdict === "declined" ? "bad" : "good" }, group.verdict), ": ",
-    group.parts.map((part, i) => i % 2 ? part.map((name) => `'${name}'`).join(", ") : part[0]).join(""), " ",
-    make("span", { class: "pass" }, `[${group.pass}]${group.suffix}`))));
+    group.parts.map((part, i) => i % 2 ? part.map((name) => `'${name}'`).join(", ") : part[0]).join(""),
+    ...linesOfFacts(group, chosen), " ", make("span", { class: "pass" }, `[${group.pass}]${group.suffix}`))));
+}
+
+/** How many facts there are, and in how many rows they stand. */
+function factsSummary() {
+  const rows = grouped(view.remarks).length, all = view.remarks.length;
+  return `${all} fact${all === 1 ? "" : "s"} that the passes derived or declined` +
+    (rows < all ? `, those that differ in a name or a line as one: ${rows}` : "");
 }
 
 /** Schedules that the planner did not choose, with both predicted times, at the lines that have a plan. */
@@ -105,11 +127,15 @@ function otherPlans(place) {
   const hasPlan = file === 0 && view.launches.some((launch) => launch.line === line);
   if (!hasPlan || !view.choices || !view.choices.schedules.length) return null;
   const own = view.choices.own_us;
+  const rules = new Map(view.choices.schedules.map((other) => [other.entries.split(" ")[0], other.rule]));
   return make("details", {}, make("summary", {}, "Schedules that the planner declined"),
-    table(["schedule entries", "predicted, against the plan"], view.choices.schedules.map((other) => [other.entries, againstPlan(other.us)])),
-    make("div", { class: "pass" }, `Predicted before compilation, when registers are not known: ${micros(own)} for the plan, which is ` +
-      `${micros(view.total.predicted_us)} with the registers of its code. The planner also follows rules that were measured: ` +
-      "tkc tune tells which schedule is faster."));
+    table(["schedule entries", "predicted, against the plan", "uneven work"], view.choices.schedules.map((other) =>
+      [other.entries, againstPlan(other.us), Number(other.uneven.toPrecision(3)).toString()])),
+    make("h3", {}, "The planner's rules, by which it chose other values"),
+    make("dl", {}, ...[...rules].flatMap(([key, rule]) => [make("dt", {}, key), make("dd", {}, rule)])),
+    make("div", { class: "pass" }, `Predicted before compilation, when registers are not known: ${micros(own)} for the plan, whose work is ` +
+      `uneven by ${Number(view.choices.own_uneven.toPrecision(3))}. With the registers of its code the plan takes ` +
+      `${micros(view.total.predicted_us)}. The rules were measured, the times of this table were not: tkc tune tells which schedule is faster.`));
 }
 
 /** The reasons for which warps waited at a line's instructions, the most frequent first. */

@@ -110,6 +110,16 @@ class Listing {
     this.render();
   }
 
+  /** Brings a column of the lines into sight, with some text before it. */
+  showColumn(column) {
+    const text = this.element.querySelector(".row .text");
+    if (!text || column < 0) return;
+    const pixels = text.getBoundingClientRect().width / Math.max(text.textContent.length, 1);
+    const left = text.offsetLeft + column * pixels, width = this.element.clientWidth;
+    if (left < this.element.scrollLeft || left + 20 * pixels > this.element.scrollLeft + width)
+      this.element.scrollLeft = Math.max(left - width / 3, 0);
+  }
+
   markedLines() {
     return this.lines.map((_, i) => i).filter((i) => this.linesOf(i).some((p) => marked.has(p)));
   }

@@ -39,17 +39,21 @@ const plain = (value) => value.toLocaleString("en-US").replace(/,/g, "\u2009");
 // ---- Places: lines of the source, by file and line ------------------------------------------------
 
 const placeAt = new Map(view.places.map((place, i) => [`${place.file}:${place.line}`, i]));
+/** What a launch takes whatever it does: until its first block starts, and while the first and the last ones do. */
+const fixedTime = (cost) => cost.launch_us + cost.begin_us;
 /** Microseconds of a launch that the operations of a line take. */
-const timeIn = (launch, place) => launch.time_shares[place] * (launch.cost.predicted_us - launch.cost.launch_us);
+const timeIn = (launch, place) => launch.time_shares[place] * (launch.cost.predicted_us - fixedTime(launch.cost));
 const instructionTotals = view.instructions &&
   view.instructions.by_place.map((counts) => counts.reduce((a, b) => a + b, 0));
 const allInstructions = instructionTotals ? instructionTotals.reduce((a, b) => a + b, 0) : 0;
 // Microseconds that the operations of each line take of the predicted time; launching itself is no line's.
 const timeOf = view.total && view.places.map((_, place) => view.launches.reduce(
   (sum, launch) => sum + timeIn(launch, place), 0));
-const remarksOf = (place) => view.remarks.filter(
-  (remark) => remark.line === view.places[place].line &&
-    remark.file === view.files[view.places[place].file].name);
+/** Facts that passes have at a line, and those about the tensor that the line defines. */
+const remarksOf = (place) => view.remarks.filter((remark) => {
+  const { file, line } = view.places[place];
+  return (remark.line === line && remark.file === view.files[file].name) || (file === 0 && remark.defined_line === line);
+});
 
 // ---- Marks ---------------------------------------------------------------------------------------
 
@@ -261,6 +265,9 @@ function nextHit() {
   const listing = hit.source || stageListings.get(hit.stage);
   listing.hits.add(hit.line);
   listing.show(hit.line);
+  listing.showColumn(listing.lines[hit.line].toLowerCase().indexOf(byId("search").value.toLowerCase()));
+  // A hit before may have scrolled the page away from the texts.
+  listing.element.scrollIntoView({ block: "nearest" });
 }
 
 function dropCardHit() {
@@ -317,7 +324,7 @@ function start() {
   byId("subtitle").textContent = view.signature + (sizes ? ` with ${sizes}` : "");
   byId("headline").textContent = view.total
     ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
-        .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${boundOf(launch)}`).join("; ")
+        .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
     : "";
   byId("summary").append(kernelCard(), ...(view.mesh ? [meshCard()] : []), ...view.launches.map(launchCard));
   addSources();

@@ -84,11 +84,11 @@ TEST_CASE("one GPU has no collectives, and its parts add up", "[step]") {
 }
 
 TEST_CASE("a product's time is the cost model's", "[step]") {
-  const Launch launch = product({8192, 4096, 4096}, {"bf16", 2, MatrixType::Half}, h100());
+  const Launch launch = product({8192, 4096, 4096}, {"bf16", 2, MatrixType::BFloat}, h100());
   CHECK(launch.flops == 2.0 * 8192 * 4096 * 4096);
   CHECK(launch.bound == Bound::Matrix);
   // 1024 tiles on 132 multiprocessors: 8 at most on one, 7.76 on average.
-  const double rate = sustainedRate({"bf16", 2, MatrixType::Half}, h100());
+  const double rate = sustainedRate({"bf16", 2, MatrixType::BFloat}, h100());
   CHECK(isNear(launch.math, launch.flops / rate * 8 * 132 / 1024, 1e-6));
   CHECK(launch.total > launch.math + cost::launch);
   CHECK(isNear(rate, 2 * 2048.0 * 132 * 1.98 * 0.8));
@@ -216,7 +216,7 @@ TEST_CASE("bytes and operations of launches", "[step]") {
 }
 
 TEST_CASE("attention takes longer than its products", "[step]") {
-  const ElementType bf16{"bf16", 2, MatrixType::Half};
+  const ElementType bf16{"bf16", 2, MatrixType::BFloat};
   const Attention small{4, 4096, 16, 16, 64, true, false};
   const Launch launch = attention(small, bf16, h100());
   // Exponentials: 16 a clock, a score each; half of the keys and half a tile more.
@@ -278,7 +278,7 @@ TEST_CASE("sharded weights are gathered before use", "[step]") {
 
 TEST_CASE("the limit of data parallelism is C / W tokens", "[step]") {
   const StepPrediction eight = predicted(denseText, "dp=8,tp=8");
-  const double rate = sustainedRate({"bf16", 2, MatrixType::Half}, h100());
+  const double rate = sustainedRate({"bf16", 2, MatrixType::BFloat}, h100());
   const Limit &data = eight.limits[0];
   CHECK(data.parallelism == Parallelism::Data);
   // 8 GPUs of different nodes: the cards of 50, and 7/8.
@@ -293,7 +293,7 @@ TEST_CASE("the limit of data parallelism is C / W tokens", "[step]") {
 
 TEST_CASE("the limit of tensor parallelism is F W / C", "[step]") {
   const StepPrediction eight = predicted(denseText, "tp=8");
-  const double rate = sustainedRate({"bf16", 2, MatrixType::Half}, h100());
+  const double rate = sustainedRate({"bf16", 2, MatrixType::BFloat}, h100());
   CHECK(isNear(eight.limits[0].limit, 4096 * (450.0 * 8 / 7) / rate));
   // Three matrices of gated blocks: half as much again.
   const std::string gated = replaced(denseText, "\"gated\": false", "\"gated\": true");
@@ -301,7 +301,7 @@ TEST_CASE("the limit of tensor parallelism is F W / C", "[step]") {
 }
 
 TEST_CASE("the limits of experts and of pipelines", "[step]") {
-  const double rate = sustainedRate({"bf16", 2, MatrixType::Half}, h100());
+  const double rate = sustainedRate({"bf16", 2, MatrixType::BFloat}, h100());
   const StepPrediction eight = predicted(expertsText, "dp=8,ep=8");
   REQUIRE(eight.limits.size() == 2); // dp / ep is 1
   const Limit &experts = eight.limits[1];
