@@ -113,29 +113,32 @@ void printTotal(const PredictedCost &cost) {
                 : factor < leastRecomputation ? "; masks and shared values leave some out"
                                               : "");
   std::printf("; %.4g MB of scratch\n", cost.kernel.scratchBytes * 1e-6);
-  std::printf(
-      "least      %.1f us by %s, for %.4g MB at the machine's full rates, with %.1f us of a launch; "
-      "predicted is %.2f times that\n",
-      cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
-      cost.least.bytes * 1e-6, cost::launch * 1e-3, cost.kernel.nanoseconds / cost.least.nanoseconds);
+  std::printf("least      %.1f us by %s, for %.4g MB at the machine's full rates, with %.1f us of "
+              "a launch; "
+              "predicted is %.2f times that\n",
+              cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
+              cost.least.bytes * 1e-6, cost::launch * 1e-3,
+              cost.kernel.nanoseconds / cost.least.nanoseconds);
 }
 
 std::string costJson(const LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   const Prediction &time = cost.prediction;
-  std::string text = format(
-      "\"predicted_us\":%.6g,\"launch_us\":%.4g,\"begin_us\":%.4g,\"overlapped_us\":%.6g,"
-      "\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f,\"uneven\":%.4g",
-      time.total * 1e-3, time.launch * 1e-3, time.begin * 1e-3, time.overlapped * 1e-3,
-      nameOf(time.bound).str().c_str(), time.waves, work.blocks, time.uneven);
+  std::string text =
+      format("\"predicted_us\":%.6g,\"launch_us\":%.4g,\"begin_us\":%.4g,\"overlapped_us\":%.6g,"
+             "\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f,\"multiprocessors\":%lld,"
+             "\"uneven\":%.4g",
+             time.total * 1e-3, time.launch * 1e-3, time.begin * 1e-3, time.overlapped * 1e-3,
+             nameOf(time.bound).str().c_str(), time.waves, work.blocks,
+             static_cast<long long>(cost.processors), time.uneven);
   text += ",\"parts_us\":{";
   for (size_t part = 0; part < numBounds; ++part)
     text += format("%s\"%s\":%.4g", part ? "," : "", nameOf(static_cast<Bound>(part)).str().c_str(),
                    time.parts[part] * 1e-3);
-  text += format("},\"roofs\":{\"bytes_per_us\":%.6g,\"operations_per_us\":%.6g,"
-                 "\"operations_of\":\"%s\"",
-                 cost.roofs.bytes * 1e3, cost.roofs.operations * 1e3,
-                 cost.roofs.operationsOf.c_str());
+  text +=
+      format("},\"roofs\":{\"bytes_per_us\":%.6g,\"operations_per_us\":%.6g,"
+             "\"operations_of\":\"%s\"",
+             cost.roofs.bytes * 1e3, cost.roofs.operations * 1e3, cost.roofs.operationsOf.c_str());
   text += format("},\"read_bytes\":%.6g,\"written_bytes\":%.6g,\"l2_bytes\":%.6g", work.readBytes,
                  work.writtenBytes, work.cacheBytes);
   text += ",\"matrix_multiply_adds\":{";
@@ -178,8 +181,8 @@ std::string totalJson(const PredictedCost &cost) {
                        "\"least_bound\":\"%s\",\"least_bytes\":%.6g",
                        cost.device.c_str(), cost.kernel.nanoseconds * 1e-3, cost.kernel.operations,
                        cost.neededOperations, cost.neededBytes, recomputationOf(cost),
-                       cost.kernel.scratchBytes, cost.least.nanoseconds * 1e-3,
-                       cost::launch * 1e-3, nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
+                       cost.kernel.scratchBytes, cost.least.nanoseconds * 1e-3, cost::launch * 1e-3,
+                       nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
 }
 
 } // namespace tk

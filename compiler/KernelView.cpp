@@ -72,9 +72,7 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
 
 /// How a block asks for the order in which blocks walk the tiles.
 static std::string rasterOf(int64_t group) {
-  return group == 0   ? "columns"
-         : group == 1 ? "rows"
-                      : "grouped(" + std::to_string(group) + ")";
+  return group == 0 ? "columns" : group == 1 ? "rows" : "grouped(" + std::to_string(group) + ")";
 }
 
 /// `names` are those of the only statement. The planner finds the pipeline stages that fit; a block

@@ -119,7 +119,8 @@ json::Value planWithBlock(const SourceOptions &options, const std::string &targe
   std::string own;
   for (const auto &[symbol, plan] : view.plans)
     own += symbol + ": " + plan + "\n";
-  return made->plan == own ? json::Value("") : json::Value(llvm::StringRef(made->plan).trim().str());
+  return made->plan == own ? json::Value("")
+                           : json::Value(llvm::StringRef(made->plan).trim().str());
 }
 
 json::Value choicesOf(const SourceOptions &options, const std::string &target,

@@ -212,7 +212,8 @@ private:
   /// The line that defines a tensor, or the statement of which a pass made it, as `p.max` of `p`;
   /// of two, as in `o+lse`, the first one's. Null where the program has no such tensor.
   json::Value definitionOf(llvm::StringRef tensor) const {
-    auto found = view.definitions.find(tensor.take_until([](char c) { return c == '.' || c == '+'; }).str());
+    auto found =
+        view.definitions.find(tensor.take_until([](char c) { return c == '.' || c == '+'; }).str());
     return tensor.empty() || found == view.definitions.end() ? json::Value(nullptr)
                                                              : json::Value(found->second);
   }

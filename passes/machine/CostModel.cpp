@@ -8,8 +8,7 @@ namespace tk {
 
 llvm::StringRef nameOf(Bound bound) {
   static constexpr llvm::StringLiteral names[] = {
-      "memory",      "L2",         "L1 and shared memory",
-      "matrix unit", "CUDA cores", "special functions",
+      "memory", "L2", "L1 and shared memory", "matrix unit", "CUDA cores", "special functions",
       "latency"};
   return names[static_cast<size_t>(bound)];
 }

@@ -128,8 +128,8 @@ bool isUnevenPart(Bound part);
 
 /// The rates at which a machine bounds a launch, whatever the launch reaches of them.
 struct Roofs {
-  double bytes = 0;       ///< of device memory, in a nanosecond
-  double operations = 0;  ///< of the fastest unit that the launch uses, in a nanosecond
+  double bytes = 0;         ///< of device memory, in a nanosecond
+  double operations = 0;    ///< of the fastest unit that the launch uses, in a nanosecond
   std::string operationsOf; ///< that unit: a type of the matrix unit, or "CUDA cores"
 };
 Roofs roofsOf(const LaunchWork &work, const Machine &machine);

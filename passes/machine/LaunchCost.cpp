@@ -330,6 +330,7 @@ bool KernelWalk::visitLaunch(gpu::LaunchOp launch) {
   }
   cost.prediction = predict(work, machine);
   cost.roofs = roofsOf(work, machine);
+  cost.processors = machine.device.processors;
   addShares(cost, counts, places);
   addNotes(cost);
   for (Value value : launch.getResults())

@@ -36,7 +36,8 @@ struct LaunchCost {
   std::string symbol;
   LaunchWork work;
   Prediction prediction;
-  Roofs roofs;           ///< of the machine
+  Roofs roofs; ///< of the machine
+  int64_t processors = 0;
   double operations = 0; ///< two for a multiply-add, as WorkCount counts them
   std::vector<TensorCost> tensors;
   /// What operations of a place have in the time beside the launch itself: the shares add up to 1.

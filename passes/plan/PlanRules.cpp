@@ -15,9 +15,9 @@ struct Rule {
 
 } // namespace
 
-static constexpr llvm::StringLiteral keys[] = {"tile",   "coarsen", "stages",  "consumers",
-                                               "teams",  "vector",  "raster",  "persistent",
-                                               "split",  "cluster"};
+static constexpr llvm::StringLiteral keys[] = {"tile",  "coarsen", "stages", "consumers",
+                                               "teams", "vector",  "raster", "persistent",
+                                               "split", "cluster"};
 
 using gpu::PlanFamily, gpu::PlanUnit;
 
@@ -44,7 +44,8 @@ static constexpr Rule rules[] = {
      "128 rows or fewer, and 64 terms, so that several blocks hide each other's latencies "
      "(PlanSchedule.cpp)"},
     {PlanFamily::Gemm, PlanUnit::Wgmma, "tile",
-     "the least time over whole waves of tiles, at the rate that was measured of each shape; slices "
+     "the least time over whole waves of tiles, at the rate that was measured of each shape; "
+     "slices "
      "of 128 bytes (FastestTile.cpp)"},
     {PlanFamily::Gemm, PlanUnit::Wgmma, "consumers",
      "one warpgroup for 64 rows, two for 128 rows or more (PlanHopper.cpp)"},
@@ -93,7 +94,8 @@ static constexpr Rule rules[] = {
     {std::nullopt, std::nullopt, "stages",
      "two to four, as far as shared memory has room (PlanSchedule.cpp)"},
     {std::nullopt, std::nullopt, "consumers", "for products on warpgroups (PlanHopper.cpp)"},
-    {std::nullopt, std::nullopt, "teams", "for one product on warpgroups, not for chains (PlanTeams.cpp)"},
+    {std::nullopt, std::nullopt, "teams",
+     "for one product on warpgroups, not for chains (PlanTeams.cpp)"},
     {std::nullopt, std::nullopt, "vector",
      "the widest access of the hardware, 16 bytes (WidenVectors.cpp)"},
     {std::nullopt, std::nullopt, "raster", "rows (PlanSchedule.cpp)"},

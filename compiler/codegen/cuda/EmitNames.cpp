@@ -59,11 +59,9 @@ static llvm::StringRef joinOf(Operation *op) {
 }
 
 /// The words of joinOf that a name of an index may have inside.
-static constexpr llvm::StringLiteral joins[] = {"_plus_",    "_minus_",    "_times_",
-                                                "_over_",    "_mod_",      "_at_most_",
-                                                "_at_least_", "_or_less", "_or_more",
-                                                "_shifted",  "_scaled",    "_part",
-                                                "_rest",     "_to_",       "_down_to_"};
+static constexpr llvm::StringLiteral joins[] = {
+    "_plus_",   "_minus_",  "_times_", "_over_", "_mod_", "_at_most_", "_at_least_", "_or_less",
+    "_or_more", "_shifted", "_scaled", "_part",  "_rest", "_to_",      "_down_to_"};
 
 /// What a name of arithmetic begins with, without the arithmetic.
 static llvm::StringRef stemOf(llvm::StringRef name) {

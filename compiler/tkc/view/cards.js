@@ -87,16 +87,16 @@ const leastUneven = 1.02;
 
 /** By how much the busiest multiprocessor has more than an even share, and which schedules change that. */
 function unevenText(launch) {
-  const { uneven, parts_us, heaviest } = launch.cost;
+  const { uneven, parts_us, heaviest, blocks, multiprocessors } = launch.cost;
   if (!(uneven > leastUneven)) return "";
   const parts = unevenParts.filter((part) => parts_us[part] > 0);
   const isLongest = view.launches.every((other) => other.cost.predicted_us <= launch.cost.predicted_us);
   const others = view.choices && isLongest ? view.choices.schedules
     .filter((other) => Math.abs(other.uneven / view.choices.own_uneven - 1) > 0.02)
     .map((other) => `${other.entries}: ${Number(other.uneven.toPrecision(3))}`) : [];
-  return `${Number(uneven.toPrecision(3))}: the busiest multiprocessor has so many times an even share of the work` +
-    (heaviest > leastUneven ? ", as some blocks have more than others" : ", as blocks do not divide evenly") +
-    `. The times of ${parts.join(", ")} contain the factor` +
+  return `${Number(uneven.toPrecision(3))}: the busiest of ${multiprocessors} multiprocessors has so many times an even share of the work` +
+    (heaviest > Math.ceil(blocks / multiprocessors) ? ", as some blocks have more than others" :
+     `, as ${plain(blocks)} blocks do not divide evenly`) + `. The times of ${parts.join(", ")} contain the factor` +
     (others.length ? `. Other schedules have others: ${others.join("; ")}` : "");
 }
 
@@ -114,7 +114,7 @@ function launchCard(launch) {
   const place = placeAt.get(`0:${launch.line}`);
   const card = make("article", { class: "card" }, make("h2", {}, launch.symbol, " ",
     place === undefined ? null : make("button", { type: "button", title: "Mark the line", onclick: () => mark(new Set([place]), null) },
-      `${view.files[0].name}:${launch.line}`), " ",
+      `${shortName(0)}:${launch.line}`), " ",
     make("button", { type: "button", title: "Show the launch in the CUDA text", onclick: () => showCode(launch) }, "Code")));
   if (cost) card.append(make("div", { class: "time" }, micros(cost.predicted_us),
     make("span", { class: "pass" }, ` predicted, bound by ${launch.cost.bound}`)),
@@ -131,8 +131,10 @@ function launchCard(launch) {
     ["Occupancy", code && code.blocks_per_sm > 0 && `${code.blocks_per_sm} block${code.blocks_per_sm > 1 ? "s" : ""} a multiprocessor, ` +
       `${Math.round(100 * code.occupancy)} % of its warps; limited by ${code.limiter}`],
     ["Waves", cost && Number(cost.waves.toPrecision(3)).toString()],
-    ["Uneven work", cost && unevenText(launch)],
     ["Bytes", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
+  ])));
+  const long = listOf([
+    ["Uneven work", cost && unevenText(launch)],
     ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
       .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
       `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
@@ -140,7 +142,7 @@ function launchCard(launch) {
     ["Before the products", launch.prologue],
     ["Plan", launch.plan],
     ["Pipeline", launch.pipeline],
-  ])));
+  ]);
   if (cost) {
     columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(launch),
       make("div", { class: "pass" }, sumText(cost))));
@@ -148,7 +150,7 @@ function launchCard(launch) {
     if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture,
       make("div", { class: "pass" }, rooflineText(cost))));
   }
-  card.append(columns);
+  card.append(columns, long);
   for (const note of cost ? cost.notes : []) card.append(make("div", { class: "bad" }, note));
   if (cost && cost.tensors.length) card.append(bytesTable(cost));
   card.append(make("details", {}, make("summary", {}, `${launch.arguments.length} arguments`),
@@ -186,7 +188,7 @@ function timeTable() {
   const total = view.total.predicted_us, rows = [];
   const add = (what, us) => { if (us > 0.0005 * total) rows.push([what, micros(us), percent(us, total)]); };
   timeOf.map((us, place) => [us, place]).sort((a, b) => b[0] - a[0]).forEach(([us, place]) =>
-    add(`${view.files[view.places[place].file].name}:${view.places[place].line}`, us));
+    add(`${shortName(view.places[place].file)}:${view.places[place].line}`, us));
   const launching = view.launches.reduce((sum, launch) => sum + fixedTime(launch.cost), 0);
   add(view.launches.length > 1 ? `starting and ending ${view.launches.length} launches` : "starting and ending the launch", launching);
   add("of no line", total - launching - timeOf.reduce((sum, us) => sum + us, 0));
@@ -282,8 +284,8 @@ function fasterChoices() {
   if (choices) {
     const before = facts.length;
     for (const other of choices.schedules.filter((choice) => isFaster(choice.us)).slice(0, 3))
-      facts.push(`${other.entries} is predicted to take ${ratio(other.us)}. The planner's rule is another one, and was measured: ` +
-        `${other.rule}. tkc tune measures such schedules.`);
+      facts.push(`${other.entries} is predicted to take ${ratio(other.us)}. The planner follows its rule instead: ${other.rule}. ` +
+        "tkc tune measures such schedules.");
     for (const fusion of choices.fusions)
       for (const [us, flag] of [[fusion.stored_us, "--store"], [fusion.inlined_us, "--inline"],
         [fusion.apart_us, "--apart"], [fusion.merged_us, "--merge"]])

@@ -8,7 +8,7 @@ function showLine() {
     const { file, line } = view.places[place];
     const text = view.files[file].text.split("\n")[line - 1] || "";
     const card = make("div", { class: "card" },
-      make("h2", {}, `${view.files[file].name}:${line}`), make("pre", {}, text.trim()));
+      make("h2", { title: view.files[file].name }, `${shortName(file)}:${line}`), make("pre", {}, text.trim()));
     if (timeOf && timeOf[place] > 0)
       card.append(make("h3", {}, `${micros(timeOf[place])}, ${percent(timeOf[place], view.total.predicted_us)} of the predicted time`),
                   launchTimes(place) || "");
@@ -131,11 +131,12 @@ function otherPlans(place) {
   return make("details", {}, make("summary", {}, "Schedules that the planner declined"),
     table(["schedule entries", "predicted, against the plan", "uneven work"], view.choices.schedules.map((other) =>
       [other.entries, againstPlan(other.us), Number(other.uneven.toPrecision(3)).toString()])),
-    make("h3", {}, "The planner's rules, by which it chose other values"),
+    make("h3", {}, "The rules by which the planner chose other values"),
     make("dl", {}, ...[...rules].flatMap(([key, rule]) => [make("dt", {}, key), make("dd", {}, rule)])),
     make("div", { class: "pass" }, `Predicted before compilation, when registers are not known: ${micros(own)} for the plan, whose work is ` +
       `uneven by ${Number(view.choices.own_uneven.toPrecision(3))}. With the registers of its code the plan takes ` +
-      `${micros(view.total.predicted_us)}. The rules were measured, the times of this table were not: tkc tune tells which schedule is faster.`));
+      `${micros(view.total.predicted_us)}. The planner follows its rules, not these times, which nobody has measured: tkc tune tells ` +
+      "which schedule is faster."));
 }
 
 /** The reasons for which warps waited at a line's instructions, the most frequent first. */

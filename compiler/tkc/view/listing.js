@@ -24,7 +24,7 @@ class Listing {
       if (this.element.isConnected) this.top = this.element.scrollTop;
       this.render();
     });
-    this.element.addEventListener("mouseleave", () => hover(new Set()));
+    this.listen();
     const longest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
     this.sheet.style.width = `calc(${longest + 2}ch + 110px)`;
     this.findBlocks();
@@ -59,6 +59,7 @@ class Listing {
   }
 
   render() {
+    if (!this.element.isConnected) return; // it is made once it is shown
     const height = this.element.clientHeight || 600;
     const first = Math.max(Math.floor(this.element.scrollTop / ROW) - 10, 0);
     const last = Math.min(first + Math.ceil(height / ROW) + 20, this.shown.length);
@@ -77,24 +78,41 @@ class Listing {
     if (this.cursor === line) names.push("cursor");
     const fold = make("span", { class: "fold", "aria-hidden": "true" },
                       this.endOf.has(line) ? (this.folded.has(line) ? "\u25b8" : "\u25be") : "");
-    if (this.endOf.has(line)) fold.addEventListener("click", (event) => {
-      event.stopPropagation();
-      if (!this.folded.delete(line)) this.folded.add(line);
-      this.layOut();
-    });
+
     const row = make("div", { class: names.join(" "), role: "listitem", "data-line": line + 1 },
       make("span", { class: "at" }, String(line + 1)),
       this.shareOf ? make("span", { class: "share" }, this.shareOf(line)) : null,
       fold,
       make("span", { class: "text" }, this.lines[line] + (this.folded.has(line) ? " \u2026" : "")));
     row.style.top = `${at * ROW}px`;
-    row.addEventListener("mouseenter", () => hover(new Set(from)));
-    row.addEventListener("click", () => {
+    return row;
+  }
+
+  /** The line of the row in which something happens; nothing between rows. */
+  lineAt(event) {
+    const row = event.target.closest(".row");
+    return row ? Number(row.dataset.line) - 1 : undefined;
+  }
+
+  listen() {
+    this.element.addEventListener("mouseover", (event) => {
+      const line = this.lineAt(event);
+      if (line !== undefined) hover(new Set(this.linesOf(line)));
+    });
+    this.element.addEventListener("mouseleave", () => hover(new Set()));
+    this.element.addEventListener("click", (event) => {
+      const line = this.lineAt(event);
+      if (line === undefined) return;
+      if (event.target.classList.contains("fold") && this.endOf.has(line)) {
+        if (!this.folded.delete(line)) this.folded.add(line);
+        this.layOut();
+        return;
+      }
+      const from = this.linesOf(line);
       if (!from.length || String(getSelection()) !== "") return;
       this.cursor = line;
       mark(new Set(from), this);
     });
-    return row;
   }
 
   /** Brings a line into sight, and unfolds what hides it. */

@@ -34,7 +34,8 @@ const bytes = (value) => withPrefix(value, "B");
 const micros = (value) => value >= 1000 ? `${Number((value / 1000).toPrecision(4))} ms`
                                         : `${Number(value.toPrecision(4))} \u00b5s`;
 const percent = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(part / whole < 0.1 ? 1 : 0)} %` : "";
-const plain = (value) => value.toLocaleString("en-US").replace(/,/g, "\u2009");
+/** A number with thin spaces between thousands; the browser's own formatter takes long to begin. */
+const plain = (value) => String(value).replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, "\u2009"));
 
 // ---- Places: lines of the source, by file and line ------------------------------------------------
 
@@ -54,6 +55,13 @@ const remarksOf = (place) => view.remarks.filter((remark) => {
   const { file, line } = view.places[place];
   return (remark.line === line && remark.file === view.files[file].name) || (file === 0 && remark.defined_line === line);
 });
+
+/** A file's name without its folders, where no other file of the page has the same one. */
+function shortName(file) {
+  const last = (name) => name.split("/").pop();
+  const { name } = view.files[file];
+  return view.files.filter((other) => last(other.name) === last(name)).length > 1 ? name : last(name);
+}
 
 // ---- Marks ---------------------------------------------------------------------------------------
 
@@ -122,7 +130,7 @@ function addSources() {
     listing.element.classList.add("source");
     listing.element.style.height = `min(44vh, ${listing.lines.length * ROW + 18}px)`;
     byId("source-pane").append(
-      make("div", { class: "bar" }, make("span", { class: "name" }, file.name),
+      make("div", { class: "bar" }, make("span", { class: "name", title: file.name }, shortName(number)),
            timeOf ? make("span", { class: "pass", title:
              "The share that the line's operations have in the predicted time" }, "% of time") :
            instructionTotals ? make("span", { class: "pass", title:
@@ -142,11 +150,16 @@ const heavyNames = [/warpgroup_(mma|dot)|wgmma\.mma|mma\.sync|tk::mma|[HIQ]GMMA|
 /** A function from a line of a stage to its weight: its launch's share of the predicted time, then the operation, then the
     number of loops around it. */
 function weightsOf(stage) {
+  let weights;
+  return (line) => (weights ??= allWeights(stage))[line];
+}
+
+function allWeights(stage) {
   const begins = new Map(view.launches.map((launch) => [launch,
     new RegExp(`^${launch.symbol}\\(|\\.entry ${launch.symbol}\\b|func @${launch.symbol}\\b|^\\.text\\.${launch.symbol}:`)]));
   const loops = [];
   let share = 0;
-  const weights = stage.text.split("\n").map((text) => {
+  return stage.text.split("\n").map((text) => {
     for (const [launch, begin] of begins)
       if (begin.test(text)) share = view.total ? launch.cost.predicted_us / view.total.predicted_us : 1;
     const indent = text.search(/\S/);
@@ -157,7 +170,6 @@ function weightsOf(stage) {
     const rank = isComment ? -1 : heavyNames.findIndex((names) => names.test(text));
     return Math.round(1000 * share) * 100 + (rank < 0 ? 0 : heavyNames.length - rank) * 10 + Math.min(depth, 9);
   });
-  return (line) => weights[line];
 }
 
 /** The line of the CUDA text, or of the stage in its place, with which a launch's code begins. */
@@ -188,7 +200,7 @@ function showStage(name) {
   if (!stageListings.has(name)) {
     const listing = new Listing(stage.text, (line) => stage.lines[line] || [],
                                 { label: titles[name] || name, weightOf: weightsOf(stage) });
-    listing.isStale = marked.size > 0;
+    listing.isStale = isStarted && marked.size > 0; // the page begins with the stage's head
     listings.push(listing);
     stageListings.set(name, listing);
   }
@@ -284,14 +296,11 @@ function moveLine(direction) {
   mark(new Set([order[next]]), null);
 }
 
-/** Begins with the line that takes the most of the predicted time; the stage stays at its head. */
-function chooseHottest() {
-  if (!timeOf) return;
+/** The line that takes the most of the predicted time, with which the page begins. */
+function hottestLine() {
+  if (!timeOf) return new Set();
   const hottest = timeOf.indexOf(Math.max(...timeOf));
-  if (!(timeOf[hottest] > 0)) return;
-  marked = new Set([hottest]);
-  for (const listing of listings) listing.render();
-  showLine();
+  return new Set(timeOf[hottest] > 0 ? [hottest] : []);
 }
 
 function onKey(event) {
@@ -312,6 +321,7 @@ function onKey(event) {
   else if (stage) showStage(stage.name);
 }
 
+let isStarted = false;
 let isThemeChosen = false; // by the button: the system's changes no longer count
 function setTheme(isDark) {
   document.documentElement.dataset.theme = isDark ? "dark" : "light";
@@ -326,13 +336,16 @@ function start() {
     ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
         .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
     : "";
-  byId("summary").append(kernelCard(), ...(view.mesh ? [meshCard()] : []), ...view.launches.map(launchCard));
+  // Each list of lines is made once, and the cards, which are long, come when nothing asks for the layout any more.
+  marked = hottestLine();
   addSources();
   addTabs();
   const shown = view.stages.find((stage) => stage.name === "cuda" && stage.text) || view.stages.find((s) => s.text);
   if (shown) showStage(shown.name);
-  for (const listing of listings) listing.layOut();
-  chooseHottest();
+  for (const listing of sources) listing.render();
+  showLine();
+  isStarted = true;
+  byId("summary").append(kernelCard(), ...(view.mesh ? [meshCard()] : []), ...view.launches.map(launchCard));
   byId("search").addEventListener("input", (event) => search(event.target.value));
   byId("theme").addEventListener("click", () => {
     isThemeChosen = true;

@@ -117,9 +117,37 @@ def check_choices(document):
     fusions = {choice["tensor"]: choice for choice in choices["fusions"]}
     expect(set(fusions) == {remark["tensor"] for remark in document["remarks"] if remark["tensor"]}, fusions)
     expect(fusions["p"]["inlined_us"] == choices["own_us"] and fusions["p"]["stored_us"] > 1.2 * choices["own_us"], fusions)
+    # Schedules that the planner declined have its rule, and by how much their work is uneven.
+    expect(all(other["rule"].endswith(")") and other["uneven"] >= 1 for other in choices["schedules"]), choices["schedules"])
+    rules = {other["entries"].split()[0]: other["rule"] for other in choices["schedules"]}
+    expect("uneven last round" in rules["raster"] and len(set(rules.values())) == len(rules), rules)
+    expect(abs(choices["own_uneven"] - 1) > 0.05, choices["own_uneven"])
     times = [other["us"] for other in choices["schedules"]]
     expect(all(time < 1.5 * choices["own_us"] and abs(time / choices["own_us"] - 1) > 0.001 for time in times), times)
     expect(times and times == sorted(times) and all(" = " in other["entries"] for other in choices["schedules"]), times)
+
+
+def check_sum(name, cost):
+    """The parts of a launch's time make up its time, and labels are those of the page."""
+    parts = cost["parts_us"]
+    total = cost["launch_us"] + cost["begin_us"] + cost["overlapped_us"] + parts["latency"]
+    expect(abs(total / cost["predicted_us"] - 1) < 1e-3, (name, total, cost))
+    together = sum(time ** 4 for part, time in parts.items() if part != "latency") ** 0.25
+    expect(abs(together / cost["overlapped_us"] - 1) < 1e-3, (name, together, cost))
+    expect("L1 and shared memory" in parts and cost["bound"] in parts, parts)
+    expect(set(cost["matrix_multiply_adds"]) <= {"bf16"}, cost["matrix_multiply_adds"])
+    product = name != "layernorm"
+    expect(cost["roofs"]["operations_of"] == ("bf16 on the matrix unit" if product else "CUDA cores"), cost["roofs"])
+    expect(cost["uneven"] >= 1 and cost["multiprocessors"] == 132, cost["uneven"])
+
+
+def check_lines(document):
+    """A fact about a tensor has the line that defines it, beside the one at which the tensor is read."""
+    of = {}
+    for remark in document["remarks"]:
+        if remark["tensor"]:
+            of.setdefault(remark["tensor"], set()).add(remark["defined_line"])
+    expect(of == {"m": {9}, "p": {10}, "p.max": {10}, "p.sum": {10}, "s": {8}, "o+lse": {11}}, of)
 
 
 def check_document(name, nvrtc):
@@ -139,6 +167,8 @@ def check_document(name, nvrtc):
         expect(abs(sum(seen["time_shares"]) - 1) < 1e-6 and min(seen["time_shares"]) >= 0, seen["time_shares"])
         expect(len(seen["time_shares"]) == len(document["places"]) + 1, "a share for each place, and one for none")
         expect({tensor["name"] for tensor in seen["cost"]["tensors"]}, "bytes by tensor")
+        check_sum(name, seen["cost"])
+        expect(launch["pipeline"] == seen["pipeline"], f"{name}: {seen['pipeline']}")
         if nvrtc:
             for key in ("registers", "static_shared", "spill_stores", "spill_loads", "blocks_per_sm"):
                 expect(seen["code"][key] == launch[key], f"{name}: {key}")
@@ -169,7 +199,11 @@ def check_time(documents):
 
 def check_schedule(root, documents):
     """A program with the block that the document has gets the same plans."""
+    teams = json.loads(tkc("view", *options("linear_gelu", M=8192, N=14336, K=4096), "--json", "--quick"))
+    expect("teams = 2" in teams["schedule"] and teams["schedule_plan"] == "", teams["schedule"])
+    expect(teams["launches"][0]["pipeline"].endswith("shared memory has no room for the plan's 8"), teams["launches"][0]["pipeline"])
     for name, document in documents.items():
+        expect(document["schedule_plan"] == "", document["schedule_plan"])
         expect(("consumers = " in document["schedule"]) == (name != "layernorm"), document["schedule"])
         expect(document["schedule"].startswith(f"schedule {document['kernel']} {{\n  tile "), document["schedule"])
         (root / "block.tk").write_text(document["schedule"])
@@ -207,6 +241,7 @@ def main():
     nvrtc = has_nvrtc()
     with tempfile.TemporaryDirectory() as folder:
         documents = {name: check_document(name, nvrtc) for name in SIZES}
+        check_lines(documents["attention"])
         check_time(documents)
         check_schedule(pathlib.Path(folder), documents)
         check_fused(documents)

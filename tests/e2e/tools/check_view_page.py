@@ -76,6 +76,32 @@ addEventListener("load", () => {
     field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
   const inCard = document.querySelector(".found");
   say("incard", Boolean(inCard) && inCard.getBoundingClientRect().height > 0);
+  // Each hit is in the window, wherever the page was scrolled to by the one before.
+  field.value = "s";
+  field.dispatchEvent(new Event("input"));
+  let outside = 0;
+  for (let i = 0; i < 30; ++i) {
+    field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    const hit = document.querySelector(".row.hit .text") || document.querySelector(".found");
+    const box = hit ? hit.getBoundingClientRect() : { top: -1, bottom: -1 };
+    const frame = hit && hit.closest(".code") ? hit.closest(".code").getBoundingClientRect() : { top: 0, bottom: innerHeight };
+    if (box.top < Math.max(frame.top, 0) - 1 || box.bottom > Math.min(frame.bottom, innerHeight) + 1) ++outside;
+  }
+  say("outside", outside);
+  // A fact about a tensor stands at the line that defines it, too, and the page says how times add up.
+  const facts = (line) => {
+    press("Escape");
+    rows().find((row) => Number(row.dataset.line) === line).click();
+    return document.getElementById("line").textContent;
+  };
+  say("defined", rows().length > 9 ? facts(9).includes("'m' is computed where 'lse'") : "none");
+  const cards = document.getElementById("summary").textContent;
+  for (const [key, text] of Object.entries({ sum: "of the parts that overlap", roof: "on the matrix unit of H200",
+    axis: "operations a second", block: "The plan with this block is the plan of this page", uneven: "contain the factor",
+    stages: "shared memory has no room for the plan's 4", label: "multiply-adds of bf16", least: "of one launch" }))
+    say("says-" + key, cards.includes(text));
+  const lists = [...document.querySelectorAll("#summary details")].find((d) => d.textContent.includes("facts that the passes"));
+  say("facts", lists ? lists.querySelectorAll("li").length + " of " + lists.querySelector("summary").textContent : "none");
   const shares = [...document.querySelectorAll("#summary h3")].find((h) => h.textContent.startsWith("Where the predicted"));
   say("sum", [...shares.parentElement.querySelectorAll("tbody tr")].reduce((sum, row) =>
     sum + Number(row.lastChild.textContent.replace(" %", "")), 0));
@@ -131,6 +157,9 @@ def in_browser(browser, page, line, root, width=1300):
     expect(said["kept"] == "true" and abs(float(said["sum"]) - 100) < 1.5, said)
     if "attention" in page.name:
         expect("warpgroup_mma" in said["cursor"] and int(said["runs"]) == 4 and said["incard"] == "true", said)
+        expect(said["defined"] == "true" and [key for key in said if key.startswith("says-") and said[key] != "true"] == [], said)
+        expect(said["facts"].split()[0] == said["facts"].split()[-1], said)
+    expect(said["outside"] == "0", said)
     expect(said["tab"] == "tk" and " of " in said["found"] and said["wide"] == "true", said)
     expect(said["broken"] == "undefined" and said["shown"] == "true", said)
 
@@ -159,6 +188,7 @@ def check_pages(root):
 
 # Of pages whose load is measured.
 TIMED = {
+    "gemm": ("M=8192", "N=8192", "K=8192"),
     "attention": ("B=4", "H=32", "S=4096", "T=4096", "G=8", "D=128", "E=128"),
     "layernorm": ("R=16384", "C=8192"),
     "linear_gelu": ("M=8192", "N=14336", "K=4096"),

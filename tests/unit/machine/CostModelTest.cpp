@@ -114,6 +114,32 @@ TEST_CASE("a part's share is by how much the time grows as the part does", "[cos
   CHECK(isNear(grown / (before.total - cost::launch), 0.001 * share));
 }
 
+TEST_CASE("the time of a launch is the sum of what it says", "[cost]") {
+  LaunchWork work = manyBlocks();
+  work.readBytes = 1e8;
+  work.special = 1e8;
+  work.waits = 3;
+  work.heaviest = 128; // twice what each of 132 has
+  const Prediction time = predict(work, h200());
+  CHECK(isNear(time.total, time.launch + time.begin + time.overlapped + time.of(Bound::Latency)));
+  CHECK(isNear(time.launch + time.begin, cost::launch));
+  CHECK(time.overlapped > time.of(Bound::Memory));
+  CHECK(isNear(time.uneven, work.heaviest * 132 / work.blocks));
+  CHECK(isUnevenPart(Bound::Special));
+  CHECK(!isUnevenPart(Bound::Memory));
+}
+
+TEST_CASE("the roofs are the machine's, of the fastest unit that a launch uses", "[cost]") {
+  LaunchWork work = manyBlocks();
+  work.instructions = 1e6;
+  CHECK(roofsOf(work, h200()).operationsOf == "CUDA cores");
+  CHECK(isNear(roofsOf(work, h200()).operations, 2 * 128 * 132 * 1.98));
+  CHECK(roofsOf(work, h200()).bytes == h200().device.copyRate());
+  work.warpgroupProducts[static_cast<size_t>(MatrixType::BFloat)] = 1;
+  CHECK(roofsOf(work, h200()).operationsOf == "bf16 on the matrix unit");
+  CHECK(isNear(roofsOf(work, h200()).operations, 2 * 2048 * 132 * 1.98 * 0.72));
+}
+
 TEST_CASE("nothing to do has no shares", "[cost]") {
   for (double share : sharesOfParts(predict({}, h200())))
     CHECK(share == 0);
