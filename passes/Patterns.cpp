@@ -10,6 +10,8 @@ namespace tk {
 static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "fold", .summary = "Fold expressions."},
     {.name = "merge-expressions", .summary = "Merge equal expressions."},
+    {.name = "pad-conditions",
+     .summary = "Leave out conditions that only keep an access inside its tensor."},
     {.name = "unroll", .summary = "Write out reductions of few elements."},
     {.name = "only-terms", .summary = "Write out reductions of one element at most."},
     {.name = "form-scans", .summary = "Make scans of reductions up to an index."},

@@ -11,9 +11,10 @@
 //     of the sum.
 // The panel is the inner loop's constant and stays in the first-level cache.
 //
-// A term that is absent, by a mask or the reduction's bounds, is no product of 0 with the column
+// A term that is absent, by a mask or the reduction's bounds, is no product of 0 with the other
 // factor, which may be NaN or infinite. Where terms are absent for some rows alone, the chunk is
-// multiplied so only if its column factors are finite; else its terms are added one by one.
+// multiplied so only if its column factors are finite, and where they are for some columns alone,
+// if its row factors are; else its terms are added one by one.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/LinalgEmitter.h"
@@ -95,8 +96,8 @@ Value LinalgEmitter::rowFactor(ReduceOp reduce, const Contraction &c, ArrayRef<u
                      [&](ValueRange) { return Values{maskedFactor(reduce, c.row)}; })[0];
 }
 
-/// Are terms of sum `k` absent for some rows of a tile, and there for others?
-bool LinalgEmitter::mayDropRows(ReduceOp reduce, unsigned k, const Contraction &c) const {
+/// Are terms of sum `k` absent for some values of index `id` in a tile, and there for others?
+bool LinalgEmitter::mayDrop(ReduceOp reduce, unsigned k, const Contraction &c, unsigned id) const {
   if (!isa<FloatType>(c.column.getType()))
     return false;
   IndexMask mask = 0;
@@ -105,19 +106,19 @@ bool LinalgEmitter::mayDropRows(ReduceOp reduce, unsigned k, const Contraction &
     mask |= analysis.maskOf(bound);
   if (Value condition = presentOf(reduce, k))
     mask |= analysis.maskOf(condition);
-  return (mask & bit(c.rowId)) != 0;
+  return (mask & bit(id)) != 0;
 }
 
-/// Is the column factor finite in all of the chunk?
-Value LinalgEmitter::areFinite(ReduceOp reduce, unsigned k, const Contraction &c,
+/// Is `factor`, over index `id`, finite in all of the chunk?
+Value LinalgEmitter::areFinite(ReduceOp reduce, Value factor, unsigned id,
                                ArrayRef<unsigned> depth) {
   Ids ids(depth);
-  ids.push_back(c.columnId);
+  ids.push_back(id);
   Type flag = b.getI32Type();
   Value none = arith::ConstantIntOp::create(b, loc, 0, 32);
   Value start = tensor::FromElementsOp::create(b, loc, RankedTensorType::get({}, flag), none);
-  Value found = emitGeneric(ids, ids, withBounds(reduce, c.column), start, {}, [&](ValueRange old) {
-    Value value = maskedFactor(reduce, c.column);
+  Value found = emitGeneric(ids, ids, withBounds(reduce, factor), start, {}, [&](ValueRange old) {
+    Value value = maskedFactor(reduce, factor);
     auto type = cast<FloatType>(value.getType());
     Value infinity = arith::ConstantOp::create(
         b, loc, b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
@@ -150,7 +151,7 @@ template <typename Fn> Value LinalgEmitter::inBranch(Block *block, Fn body) {
 Value LinalgEmitter::packColumns(ReduceOp reduce, unsigned k, const Contraction &c,
                                  ArrayRef<unsigned> depth, int64_t width) {
   Value condition = presentOf(reduce, k);
-  if (condition && mayDropRows(reduce, k, c))
+  if (condition && mayDrop(reduce, k, c, c.rowId))
     condition = {};
   Ids ids(depth);
   ids.push_back(c.columnId);
@@ -271,11 +272,18 @@ bool LinalgEmitter::emitContraction(ReduceOp reduce, unsigned k) {
     Value panels = packColumns(reduce, k, *c, depth, width);
     return multiplyTiles(*c, depth, rows, panels, sum.value, width);
   };
-  if (!mayDropRows(reduce, k, *c)) {
+  Value finite;
+  if (mayDrop(reduce, k, *c, c->rowId))
+    finite = areFinite(reduce, c->column, c->columnId, depth);
+  if (mayDrop(reduce, k, *c, c->columnId)) {
+    Value rows = areFinite(reduce, c->row, c->rowId, depth);
+    finite = finite ? arith::AndIOp::create(b, loc, finite, rows).getResult() : rows;
+  }
+  if (!finite) {
     tiles[reduce.getResult(k)].value = multiply();
     return true;
   }
-  auto branch = scf::IfOp::create(b, loc, sum.value.getType(), areFinite(reduce, k, *c, depth),
+  auto branch = scf::IfOp::create(b, loc, sum.value.getType(), finite,
                                   /*withElseRegion=*/true);
   inBranch(branch.thenBlock(), multiply);
   inBranch(branch.elseBlock(), [&] {

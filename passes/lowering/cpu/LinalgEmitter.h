@@ -162,8 +162,8 @@ private:
 
   // Matrix products (LinalgContraction.cpp)
   bool emitContraction(ReduceOp reduce, unsigned k);
-  bool mayDropRows(ReduceOp reduce, unsigned k, const Contraction &c) const;
-  mlir::Value areFinite(ReduceOp reduce, unsigned k, const Contraction &c,
+  bool mayDrop(ReduceOp reduce, unsigned k, const Contraction &c, unsigned id) const;
+  mlir::Value areFinite(ReduceOp reduce, mlir::Value factor, unsigned id,
                         llvm::ArrayRef<unsigned> depth);
   template <typename Fn> mlir::Value inBranch(mlir::Block *block, Fn body);
   mlir::Value rowFactor(ReduceOp reduce, const Contraction &c, llvm::ArrayRef<unsigned> depth);

@@ -48,6 +48,7 @@
 #include "passes/plan/ScheduleLimits.h"
 #include "passes/tensor/fuse/FusionBudget.h"
 #include "passes/tensor/fuse/InlineProducer.h"
+#include "passes/tensor/normalize/PadConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -131,7 +132,8 @@ static bool isNamed(OpResult producer, StringRef attribute) {
 
 /// Is a result stored without the rule, for an option or for the predicted time?
 static bool isChosenToStore(OpResult producer) {
-  return isNamed(producer, storedAttrName) || isNamed(producer, storedByTimeAttrName);
+  return isNamed(producer, storedAttrName) || isNamed(producer, storedByTimeAttrName) ||
+         producer.getOwner()->hasAttr(storedApartAttrName);
 }
 
 /// Has no plan of the kernel fitted with reductions computed where they are read?
@@ -151,6 +153,8 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     return "an operation would receive values of two computations of its sums";
   if (isNamed(producer, storedAttrName))
     return "an option asks for it";
+  if (producer.getOwner()->hasAttr(storedApartAttrName))
+    return "results of it that are NaN are computed again";
   if (isNamed(producer, storedByTimeAttrName))
     return "the kernel is predicted to take less time so";
   if (isTooLargeInside(producer, kind))

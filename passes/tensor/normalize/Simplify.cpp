@@ -35,10 +35,12 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/Simplify.h"
 
+#include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/normalize/GroupFactors.h"
+#include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/normalize/RunningReferences.h"
 #include "passes/tensor/normalize/SeparateProducts.h"
 
@@ -325,6 +327,14 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
                    [&] { getOperation()->walk([&](ComputeOp compute) { rewrite(compute); }); });
     };
     auto merge = [&](ComputeOp compute) { numMerged += mergeEqualReductions(compute); };
+    fold();
+    const bool isForGpu = getOperation()->hasAttr(gpu::targetAttrName);
+    patterns.run("pad-conditions", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        changed |= padConditions(compute, /*splits=*/isForGpu);
+    });
     fold();
     patterns.run("unroll", [&] {
       for (ReduceOp reduce : collectReductions(getOperation()))
