@@ -71,6 +71,13 @@ inline constexpr double outputsOfTile = 64 * 128;
 
 } // namespace tk::limits::store_weights
 
+namespace tk::limits::pad_conditions {
+
+/// Taps of a window along an axis.
+inline constexpr int64_t mostTaps = 64;
+
+} // namespace tk::limits::pad_conditions
+
 namespace tk::limits::axis_pairs {
 
 /// Rows that most tiles of products have.

@@ -25,6 +25,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/limits/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -134,6 +135,18 @@ static SmallVector<Linear> boundsOf(KernelOp kernel, LoadOp load) {
   return bounds;
 }
 
+/// Are the indices of sums that `part` has those of short windows? Of long ones a condition leaves
+/// so many terms out that the sum is to end there (tk-restrict-ranges).
+static bool isOfWindow(Value part) {
+  return llvm::all_of(getIterationIndices(part), [](BlockArgument index) {
+    auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
+    if (!reduce)
+      return true;
+    const int64_t most = getUpperBound(reduce.getUpper()[index.getArgNumber()]);
+    return most >= 0 && most <= limits::pad_conditions::mostTaps;
+  });
+}
+
 /// Does `part` leave all but one of the remainders of an index out, as where results are at every
 /// second place?
 static bool isOfResidue(Value part) {
@@ -155,7 +168,7 @@ static std::optional<SmallVector<Value>> partsBesidePad(KernelOp kernel, arith::
     SmallVector<Value> rest;
     for (Value part : parts)
       if (std::optional<Linear> bound = boundOf(part);
-          !bound || !llvm::is_contained(bounds, *bound))
+          !bound || !isOfWindow(part) || !llvm::is_contained(bounds, *bound))
         rest.push_back(part);
     if (rest.size() < parts.size() && llvm::all_of(rest, isOfResidue))
       return rest;
