@@ -333,7 +333,8 @@ function start() {
   const sizes = Object.entries(view.dims).map(([name, size]) => `${name} = ${size}`).join(", ");
   byId("subtitle").textContent = view.signature + (sizes ? ` with ${sizes}` : "");
   byId("headline").textContent = view.total
-    ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
+    ? view.launches.length === 1 ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}, bound by ${view.launches[0].cost.bound}`
+    : `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
         .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
     : "";
   // Each list of lines is made once, and the cards, which are long, come when nothing asks for the layout any more.
