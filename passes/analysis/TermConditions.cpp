@@ -2,6 +2,7 @@
 #include "passes/analysis/TermConditions.h"
 
 #include "passes/analysis/Conditions.h"
+#include "passes/analysis/Signs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -9,7 +10,8 @@
 using namespace mlir;
 using namespace tk;
 
-TermConditions::TermConditions(ReduceOp reduce) : varying(reduce.getBlock()->getArguments()) {
+TermConditions::TermConditions(ReduceOp reduce)
+    : reduce(reduce), varying(reduce.getBlock()->getArguments()) {
   add(reduce.getYield().getValues()[0], reduce.getKind(0), /*isFactor=*/true);
 }
 
@@ -17,7 +19,7 @@ void TermConditions::addAll(Value condition, Value from) {
   SmallVector<Value> conjuncts;
   addParts<arith::AndIOp>(condition, conjuncts);
   for (Value conjunct : conjuncts)
-    found.push_back({conjunct, from});
+    found.push_back({conjunct, from, divisor});
 }
 
 /// `isFactor`: NaN in `term` is NaN in the whole term. `from`: what `term` is a distance from.
@@ -49,6 +51,8 @@ void TermConditions::add(Value term, ReduceKind kind, bool isFactor, Value from)
     addShared(op->getOperand(0), op->getOperand(1), isFactor);
   } else if (isa<arith::NegFOp>(op)) {
     add(op->getOperand(0), kind, isFactor);
+  } else if (isa<arith::DivFOp>(op)) {
+    addDividend(op, kind, isFactor);
   } else if (isa<DivOrZeroOp>(op)) {
     add(op->getOperand(0), kind, /*isFactor=*/false);
   } else if (isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op)) {
@@ -70,4 +74,19 @@ void TermConditions::addShared(Value a, Value b, bool isFactor) {
   for (TermCondition condition : std::exchange(found, std::move(before)))
     if (llvm::is_contained(ofA, condition))
       found.push_back(condition);
+}
+
+/// 0 divided by a number is 0, unless that is 0 or NaN. A divisor that varies and cannot be 0 counts
+/// as a factor does: an element that is left out is not NaN, whatever stands beside it.
+void TermConditions::addDividend(Operation *quotient, ReduceKind kind, bool isFactor) {
+  Value by = quotient->getOperand(1);
+  const bool varies = varying.on(by);
+  if (varies ? isPositiveOrNaN(by) : isNeitherZeroNorNaN(by, reduce->getParentOfType<KernelOp>()))
+    return add(quotient->getOperand(0), kind, isFactor);
+  // Only one divisor can be told of, and its NaN must be that of the whole element.
+  if (varies || divisor || !isFactor)
+    return;
+  divisor = by;
+  add(quotient->getOperand(0), kind, isFactor);
+  divisor = {};
 }

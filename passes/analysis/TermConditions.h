@@ -7,9 +7,10 @@
 namespace tk {
 
 /// A condition under which an element counts. If it is false, the element is the identity value of
-/// its reduction, or NaN if `from` is present and is -inf or NaN.
+/// its reduction. It is NaN if `from` is present and is -inf or NaN, or if `divisor` is present and
+/// is 0 or NaN.
 struct TermCondition {
-  mlir::Value holds, from;
+  mlir::Value holds, from, divisor;
   bool operator==(const TermCondition &other) const = default;
 };
 
@@ -23,8 +24,11 @@ private:
   void addAll(mlir::Value condition, mlir::Value from = {});
   void add(mlir::Value term, ReduceKind kind, bool isFactor, mlir::Value from = {});
   void addShared(mlir::Value a, mlir::Value b, bool isFactor);
+  void addDividend(mlir::Operation *quotient, ReduceKind kind, bool isFactor);
 
+  ReduceOp reduce;
   Dependence varying;
+  mlir::Value divisor; ///< what all that is looked at is divided by
 };
 
 } // namespace tk

@@ -314,8 +314,8 @@ bool IndexSelector::run() {
   ReduceKind kind = reduce.getKind(0);
   if (reduce.isOnline() || isArgReduction(kind))
     return false;
-  for (auto [condition, from] : TermConditions(reduce).found) {
-    std::optional<Selection> selection = from ? std::nullopt : match(condition);
+  for (auto [condition, from, divisor] : TermConditions(reduce).found) {
+    std::optional<Selection> selection = from || divisor ? std::nullopt : match(condition);
     if (!selection)
       continue;
     rewrite(*selection);

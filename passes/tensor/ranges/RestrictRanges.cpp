@@ -15,7 +15,8 @@
 //    the index with an invariant value. tk-tile then skips the steps between the ranges
 //    (BlockUnions.cpp).
 // 5. A plain `exp(x - m)` of a masked element is 0, or NaN if `m` is -inf or NaN. If the reduction
-//    leaves out any such element, the result is set to NaN for such `m`.
+//    leaves out any such element, the result is set to NaN for such `m`. A masked element that is
+//    divided by 0 or NaN is NaN likewise.
 //
 // The pass declines masks that vary between results if the reduction is a window, that is, has at
 // most 64 elements by constant bounds. Threads go through a window together and share its loads
@@ -39,9 +40,9 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/analysis/TermConditions.h"
 #include "passes/machine/limits/Operands.h"
 #include "passes/tensor/ranges/IndexSides.h"
+#include "passes/tensor/ranges/LeftOutTerms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -103,8 +104,6 @@ private:
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
   void raiseToUnit(const IndexBound &bound);
-  Value isNotEmpty();
-  void keepNaN(Value from, Value leftOut, Value notEmpty);
 
   ReduceOp reduce;
   Dependence varying;
@@ -282,39 +281,6 @@ void RangeRestrictor::raiseToUnit(const IndexBound &bound) {
   lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), begin));
 }
 
-/// The sum is NaN where terms whose mask is a bound now, of distances from -inf or NaN, are left
-/// out: `leftOut` says whether any value of an index is, `notEmpty` whether there were terms.
-void RangeRestrictor::keepNaN(Value from, Value leftOut, Value notEmpty) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointAfter(reduce);
-  Location loc = reduce.getLoc();
-  Value sum = reduce.getResult(0);
-  IRMapping mapping;
-  from = cloneSlice(builder, from, reduce.getBlock(), mapping);
-  auto type = cast<FloatType>(from.getType());
-  Value least = createIdentity(builder, loc, ReduceKind::Max, type);
-  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ULE, from, least);
-  for (Value some : {leftOut, notEmpty})
-    isNaN = arith::AndIOp::create(builder, loc, isNaN, some);
-  Value nan = arith::ConstantOp::create(
-      builder, loc,
-      builder.getFloatAttr(sum.getType(),
-                           APFloat::getNaN(cast<FloatType>(sum.getType()).getFloatSemantics())));
-  auto kept = arith::SelectOp::create(builder, loc, isNaN, nan, sum);
-  sum.replaceAllUsesExcept(kept, kept);
-}
-
-/// True if the reduction has a term.
-Value RangeRestrictor::isNotEmpty() {
-  Value some;
-  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
-    Value along =
-        arith::CmpIOp::create(builder, reduce.getLoc(), arith::CmpIPredicate::slt, lower, upper);
-    some = some ? arith::AndIOp::create(builder, reduce.getLoc(), some, along).getResult() : along;
-  }
-  return some;
-}
-
 /// True if the reduction runs over few terms, whatever the sizes are.
 static bool isWindow(ReduceOp reduce) {
   constexpr int64_t mostTerms = 64;
@@ -337,9 +303,9 @@ unsigned RangeRestrictor::run() {
   unsigned count = 0;
   const bool keepsMasks = isWindow(reduce);
   const bool keepsBegins = isBatchInvariant(reduce);
-  Value before;
-  llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
-  for (auto [condition, from] : TermConditions(reduce).found) {
+  LeftOutTerms leftOut(reduce);
+  for (const TermCondition &term : TermConditions(reduce).found) {
+    Value condition = term.holds;
     if (auto either = condition.getDefiningOp<arith::OrIOp>(); either && !keepsMasks) {
       if (!keepsBegins)
         spellUnion(either);
@@ -349,27 +315,14 @@ unsigned RangeRestrictor::run() {
     std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
     if (!bound || (keepsMasks && !getIterationIndices(bound->limit).empty()))
       continue;
-    if (!before && from)
-      before = isNotEmpty();
-    Value lower = reduce.getLower()[bound->index], upper = reduce.getUpper()[bound->index];
+    leftOut.beginChange(term, bound->index);
     const bool keepsMask = keepsBegins && bound->predicate != arith::CmpIPredicate::slt &&
                            bound->predicate != arith::CmpIPredicate::sle;
     if (keepsMask)
       raiseToUnit(*bound);
     else
       tighten(*bound);
-    if (from) {
-      Value &some = leftOut[from];
-      for (auto [old, now, predicate] :
-           {std::tuple(lower, reduce.getLower()[bound->index], arith::CmpIPredicate::slt),
-            std::tuple(upper, reduce.getUpper()[bound->index], arith::CmpIPredicate::sgt)}) {
-        if (old == now)
-          continue;
-        Value differ = arith::CmpIOp::create(builder, reduce.getLoc(), predicate, old, now);
-        some = some ? arith::OrIOp::create(builder, reduce.getLoc(), some, differ).getResult()
-                    : differ;
-      }
-    }
+    leftOut.endChange(term, bound->index);
     if (keepsMask)
       continue;
     Value holds = arith::ConstantIntOp::create(builder, reduce.getLoc(), 1, 1);
@@ -378,8 +331,7 @@ unsigned RangeRestrictor::run() {
     });
     ++count;
   }
-  for (auto [from, some] : leftOut)
-    keepNaN(from, some, before);
+  leftOut.keepNaN();
   if (count)
     note(reduce, passName, Verdict::Derived,
          "the " + describe(reduce) + " runs over the indices that its mask admits");
