@@ -5,7 +5,10 @@
 //
 // 1. Look at each pair of compute ops that do not need each other. Map the indices of the smaller
 //    one to indices of the larger one with equal extents.
-// 2. Merge the pair if both have an equal reduction, or load the same element. If the smaller op
+// 2. Merge the pair if both have an equal reduction, or load the same element. Two chains of
+//    products, such as gradients of attention, must share a reduction or a factor of a product: a
+//    number for each row, which both load, is no reason to repeat their loops in one kernel. Pairs
+//    that share a reduction come before pairs that share loads alone. If the smaller op
 //    has fewer indices, each of its reductions must also run over the range of a reduction of the
 //    larger op. The merged op then has no further loop. Compute ops without indices are always
 //    merged, because their cost is the launch.
@@ -56,6 +59,8 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
   Sharing sharing = getSharing(small, large, embedding);
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");
+  if (sharing.equalReductions == 0 && sharing.equalFactors == 0 && areChains(small, large))
+    return StringRef("they share neither a product nor a factor of their products");
   if (sharing.equalReductions == 0 && !llvm::is_sorted(embedding))
     return StringRef("they have their indices in different orders");
   if (sharing.equalReductions == 0 && isProductBesideReduction(small, large))

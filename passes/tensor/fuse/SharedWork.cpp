@@ -2,11 +2,17 @@
 #include "passes/tensor/fuse/SharedWork.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <array>
 
 using namespace mlir;
 
 namespace tk {
 
+/// In pre-order, so that outer reductions come before those in them.
 template <typename OpT> static SmallVector<OpT> collect(ComputeOp compute) {
   SmallVector<OpT> ops;
   compute->walk<WalkOrder::PreOrder>([&](OpT op) { ops.push_back(op); });
@@ -26,6 +32,19 @@ static bool identifyLoops(ScalarEquality &equality, ReduceOp reduce, ArrayRef<Re
       equality.identify(reduce.getIndex(n), other.getIndex(n));
   }
   return found;
+}
+
+/// Is what `load` reads a factor of a matrix product?
+static bool isFactor(LoadOp load) {
+  auto reduce = load->getParentOfType<ReduceOp>();
+  if (!reduce || !isContraction(reduce))
+    return false;
+  return llvm::any_of(reduce.getYield().getValues(), [&](Value term) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    return product && llvm::any_of(product->getOperands(), [&](Value factor) {
+             return withoutExtension(factor) == load.getResult();
+           });
+  });
 }
 
 Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
@@ -53,6 +72,7 @@ Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embeddin
              equality.equal(load.getIndices(), other.getIndices());
     });
     sharing.equalLoads += same && !load.getIndices().empty();
+    sharing.equalFactors += same && isFactor(load);
   }
   return sharing;
 }
@@ -78,6 +98,15 @@ bool isProductBesideReduction(ComputeOp a, ComputeOp b) {
   bool first = multiplies(a), second = multiplies(b);
   return (first && !second && !collect<ReduceOp>(b).empty()) ||
          (second && !first && !collect<ReduceOp>(a).empty());
+}
+
+bool areChains(ComputeOp a, ComputeOp b) {
+  return llvm::all_of(std::array{a, b}, [](ComputeOp compute) {
+    return llvm::any_of(collect<ReduceOp>(compute), [](ReduceOp reduce) {
+      auto around = reduce->getParentOfType<ReduceOp>();
+      return around && isContraction(around) && isMatrixProduct(reduce);
+    });
+  });
 }
 
 bool shareInnerProduct(ComputeOp a, ComputeOp b) {

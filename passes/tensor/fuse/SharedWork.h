@@ -15,11 +15,10 @@ namespace tk {
 struct Sharing {
   unsigned reductions = 0; // of the smaller
   unsigned equalReductions = 0, equalLoads = 0;
+  unsigned equalFactors = 0;   // loads that are factors of a matrix product in both
   bool everyLoopShared = true; // each reduction of the smaller runs over a range of the larger's
   unsigned ownProducts = 0;    // matrix products of the smaller that the larger lacks
 };
-
-/// In pre-order, so that outer reductions come before those in them.
 
 /// `embedding` has the position in `large` of each index of `small`.
 Sharing getSharing(ComputeOp small, ComputeOp large, mlir::ArrayRef<unsigned> embedding);
@@ -30,6 +29,9 @@ unsigned countProducts(ComputeOp compute);
 /// Does one of the statements multiply matrices, while the other one reduces in another way?
 /// Threads that feed matrix units have nothing to do the other reduction with.
 bool isProductBesideReduction(ComputeOp a, ComputeOp b);
+
+/// Do both statements have a matrix product in the terms of another one?
+bool areChains(ComputeOp a, ComputeOp b);
 
 /// Does each statement have a matrix product in a sum that the other one has, too, if indices at
 /// equal positions are the same?
