@@ -218,7 +218,8 @@ void BlockProgram::planUnseen(Reduction &reduction) {
       for (Value part : parts) {
         llvm::SetVector<unsigned> over = axesOf(part);
         const bool isOfKeys = !isShared && over.contains(acc.k) && !over.contains(columns);
-        if (isOfKeys && (!over.contains(rows) || !isOfSizes(kernel, part)))
+        const bool isOfRows = over.contains(rows);
+        if (isOfKeys && (!isOfRows || !(loadsUnseen || isOfSizes(kernel, part))))
           own.conditions.push_back(part);
       }
       unseen.try_emplace(isLoaded ? loaded : factor, own);

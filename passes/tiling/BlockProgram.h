@@ -84,9 +84,10 @@ public:
   /// By axis of that result, which argument of the function its index is; nothing if it is 0.
   llvm::ArrayRef<std::optional<unsigned>> getElementIndices() { return elementIndices; }
   /// Has the function take `values` of the kernel, whether it reads them or not.
-  void takeArguments(llvm::ArrayRef<mlir::Value> values) {
-    taken.append(values.begin(), values.end());
-  }
+  void takeArguments(llvm::ArrayRef<mlir::Value> values) { llvm::append_range(taken, values); }
+  /// Has loads take elements that no row of a tile sees: results that are not finite are computed
+  /// again, element by element.
+  void loadUnseen() { loadsUnseen = true; }
 
   struct GridAxis {
     mlir::Value extent;
@@ -346,6 +347,7 @@ private:
     unsigned rows;
   };
   llvm::DenseMap<mlir::Value, Unseen> unseen;
+  bool loadsUnseen = false;
   llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile
   std::optional<unsigned> elementOf;             ///< see computeElementOf
   llvm::SmallVector<std::optional<unsigned>> elementIndices;

@@ -174,6 +174,10 @@ struct Tile : tk::impl::TileBase<Tile> {
     BlockProgram program(kernel, compute, schedule, present);
     for (const ResultElement &element : *elements)
       program.takeArguments(element.getTaken());
+    // TMA loads have no masks of a tile's elements.
+    if (elements->size() == compute.getNumResults() &&
+        gpu::getPlan(compute).unit == gpu::PlanUnit::Wgmma)
+      program.loadUnseen();
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
