@@ -76,8 +76,8 @@ void TermConditions::addShared(Value a, Value b, bool isFactor) {
       found.push_back(condition);
 }
 
-/// 0 divided by a number is 0, unless that is 0 or NaN. A divisor that varies and cannot be 0 counts
-/// as a factor does: an element that is left out is not NaN, whatever stands beside it.
+/// 0 divided by a number is 0, unless that is 0 or NaN. A divisor that varies and cannot be 0
+/// counts as a factor does: an element that is left out is not NaN, whatever stands beside it.
 void TermConditions::addDividend(Operation *quotient, ReduceKind kind, bool isFactor) {
   Value by = quotient->getOperand(1);
   const bool varies = varying.on(by);

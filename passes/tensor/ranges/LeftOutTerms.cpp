@@ -36,7 +36,8 @@ void LeftOutTerms::endChange(const TermCondition &term, unsigned index) {
       if (old == now)
         continue;
       Value differ = arith::CmpIOp::create(builder, reduce.getLoc(), predicate, old, now);
-      some = some ? arith::OrIOp::create(builder, reduce.getLoc(), some, differ).getResult() : differ;
+      some =
+          some ? arith::OrIOp::create(builder, reduce.getLoc(), some, differ).getResult() : differ;
     }
   }
 }

@@ -161,3 +161,90 @@ tk.kernel @sums dims ["R", "C"]
   } names ["z"] : tensor<?xf32>
   tk.return %y, %z : tensor<?xf32>, tensor<?xf32>
 }
+
+// 0 divided by a constant, by a size that is known, or by a number above 0 is 0. Divided by a
+// parameter it is NaN if that is 0 or NaN. A divisor that varies and may be 0 keeps the mask.
+// CHECK-LABEL: @quotients
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%{{[0-9]+}})
+// CHECK-NOT: select
+// CHECK: tk.yield
+// CHECK: %[[HI:.*]] = arith.minsi %C
+// CHECK: %[[OUT:.*]] = arith.cmpi sgt, %C, %[[HI]]
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%[[HI]])
+// CHECK-NOT: select
+// CHECK: tk.yield
+// CHECK: arith.cmpf ueq, %by, %{{.*}} : f32
+// CHECK: arith.andi
+// CHECK: %[[N:.*]] = arith.andi
+// CHECK: arith.select %[[N]], %{{.*}}, %[[S]] : f32
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%{{[0-9]+}})
+// CHECK-NOT: select
+// CHECK: tk.yield
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%C)
+// CHECK: arith.select
+// CHECK: tk.return
+tk.kernel @quotients dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"by">]
+    results ["constant", "parameter", "above", "any"]
+    facts [#tk.fact<>, #tk.fact<>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %by: f32):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %three = arith.constant 3.0 : f32
+  %constant = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %none : f32
+    %d = arith.divf %b, %three : f32
+    %w = arith.mulf %d, %a : f32
+    tk.yield %w : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["constant"] : tensor<?xf32>
+  %parameter = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %none : f32
+    %d = arith.divf %b, %by : f32
+    %w = arith.mulf %d, %a : f32
+    tk.yield %w : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["parameter"] : tensor<?xf32>
+  %above = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %none : f32
+    %distance = math.absf %a : f32
+    %divisor = arith.addf %distance, %one : f32
+    %d = arith.divf %b, %divisor : f32
+    tk.yield %d : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["above"] : tensor<?xf32>
+  %any = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %none : f32
+    %d = arith.divf %b, %a : f32
+    tk.yield %d : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["any"] : tensor<?xf32>
+  tk.return %constant, %parameter, %above, %any
+      : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}
