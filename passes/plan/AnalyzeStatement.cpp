@@ -243,6 +243,25 @@ struct Analysis {
     return llvm::any_of(op->getOperands(), mayOperand);
   }
 
+  /// By how many places neighbours along `index` are apart at `place`, at most: that of a window
+  /// that begins at a quotient, `index * size / number`. Nothing if that is not known.
+  std::optional<int64_t> stepOfQuotients(Value place, Value index) {
+    Operation *op = place.getDefiningOp();
+    if (isa_and_nonnull<arith::AddIOp>(op)) {
+      const bool isLeft = dependences(op->getOperand(0)).contains(index);
+      if (isLeft && dependences(op->getOperand(1)).contains(index))
+        return std::nullopt;
+      return stepOfQuotients(op->getOperand(isLeft ? 0 : 1), index);
+    }
+    auto quotient = dyn_cast_or_null<FloorDivOp>(op);
+    auto product = quotient ? quotient.getLhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
+    std::optional<int64_t> divisor = product ? getConstantIndex(quotient.getRhs()) : std::nullopt;
+    if (!divisor || *divisor <= 0 || product.getLhs() != index)
+      return std::nullopt;
+    std::optional<int64_t> size = getSizeFact(shape.kernel, product.getRhs()).upper;
+    return size ? std::optional(llvm::divideCeil(*size, *divisor)) : std::nullopt;
+  }
+
   /// Are neighbours along `index` neighbours along an axis of a tensor that `op` reads?
   static bool isFineIndex(ReduceOp op, Value index) {
     return op
@@ -269,6 +288,14 @@ struct Analysis {
     IndexSet near;
     for (Value index : all)
       if (mayRun(place, index))
+        near.insert(index);
+    // Windows side by side are read as a whole.
+    int64_t longest = 0;
+    for (Value index : near)
+      if (isa<ReduceOp>(cast<BlockArgument>(index).getOwner()->getParentOp()))
+        longest = std::max(longest, shape.upperOf(index).value_or(0));
+    for (Value index : all)
+      if (stepOfQuotients(place, index).value_or(longest + 1) <= longest)
         near.insert(index);
     return near.empty() ? all : near;
   }

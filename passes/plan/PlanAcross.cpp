@@ -109,10 +109,12 @@ static std::optional<int64_t> countFewTerms(StatementShape &shape, Operation *op
   if (!reduction || reduction->getBlock() != shape.compute.getBlock())
     return std::nullopt;
   int64_t terms = 1;
-  const int64_t most = isOverWindow(shape, reduction) ? termsOfWindow : fewTerms;
+  const bool isWindow = isOverWindow(shape, reduction);
+  const int64_t most = isWindow ? termsOfWindow : fewTerms;
   for (unsigned i = 0; i < reduction.getNumIndices(); ++i) {
     std::optional<int64_t> upper = shape.upperOf(reduction.getIndex(i));
-    if (!upper || !shape.startsAtZero(reduction.getIndex(i)) || *upper > fewTerms)
+    if (!upper || !shape.startsAtZero(reduction.getIndex(i)) ||
+        *upper > (isWindow ? termsOfWindowAxis : fewTerms))
       return std::nullopt;
     terms *= std::max<int64_t>(*upper, 1);
     if (terms > most)

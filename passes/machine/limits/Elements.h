@@ -45,7 +45,7 @@ inline constexpr int64_t accessesAcross = 4;
 inline constexpr int64_t fewTerms = 64, blocksOfWindows = 4;
 /// The same of a window of two or three axes, of which lanes along it would read each element many
 /// times.
-inline constexpr int64_t termsOfWindow = 2048;
+inline constexpr int64_t termsOfWindow = 2048, termsOfWindowAxis = 1024;
 /// How many results a block has then, and how many where some of what is read is the same for those
 /// below one another. Sums on an H200 of 4 terms of 8 x 2048 x 4096 in bf16, with weights of each
 /// column: 131 us with 8192 results, 177 with 4096, 291 with 2048, 722 with threads that meet. Of

@@ -85,6 +85,15 @@ inline constexpr int64_t rowsOfProductTile = 128;
 
 } // namespace tk::limits::axis_pairs
 
+namespace tk::limits::form_windows {
+
+/// The longest window. Blocks that go through longer rows have the same work from any begin.
+inline constexpr int64_t mostTerms = 4096;
+/// A reduction's range has so many windows at least.
+inline constexpr int64_t leastShare = 2;
+
+} // namespace tk::limits::form_windows
+
 namespace tk::limits::group_factors {
 
 /// More factors than this are left as they are: the search is over their pairs.

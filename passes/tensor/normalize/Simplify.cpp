@@ -10,18 +10,19 @@
 //    * truncate the elements of an integer sum instead of the sum;
 //    * move the masked value of a selection to the second operand;
 //    * fold a comparison of a clamped float with a value outside of its limits.
-// 2. `unroll`: write out reductions of a few elements (UnrollReductions.cpp).
-// 3. `order-indices`: order the indices of a reduction as they lie in memory (OrderIndices.cpp).
-// 4. `merge-equal`: replace a reduction or scan by an equal one that dominates it. Indices may have
+// 2. `form-windows`: let ranges of a bounded length begin at 0 (FormWindows.cpp).
+// 3. `unroll`: write out reductions of a few elements (UnrollReductions.cpp).
+// 4. `order-indices`: order the indices of a reduction as they lie in memory (OrderIndices.cpp).
+// 5. `merge-equal`: replace a reduction or scan by an equal one that dominates it. Indices may have
 //    different names.
-// 5. `separate-products`: split a sum of several products into one sum each (SeparateProducts.cpp).
-// 6. `hoist-factors`: apply an invariant factor to the sum instead of to each element
+// 6. `separate-products`: split a sum of several products into one sum each (SeparateProducts.cpp).
+// 7. `hoist-factors`: apply an invariant factor to the sum instead of to each element
 //    (HoistFactors.cpp).
-// 7. `group-factors`: multiply the factors of a sum in the order that makes two operands of them
+// 8. `group-factors`: multiply the factors of a sum in the order that makes two operands of them
 //    (GroupFactors.cpp).
-// 8. `reuse-weights`: replace `exp(x - logsumexp)` by a softmax numerator over its sum
+// 9. `reuse-weights`: replace `exp(x - logsumexp)` by a softmax numerator over its sum
 //    (SummedWeights.cpp).
-// 9. `running-maxima`: take exponentials under the running maximum if they are taken under the
+// 10. `running-maxima`: take exponentials under the running maximum if they are taken under the
 //    greater of it and another value (RunningReferences.cpp).
 //
 // `fold` runs again after `unroll` and at the end if anything changed. `merge-equal` runs last,
@@ -334,6 +335,11 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
       getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
       for (ComputeOp compute : computes)
         changed |= padConditions(compute, /*splits=*/isForGpu);
+    });
+    fold();
+    patterns.run("form-windows", [&] {
+      for (ReduceOp reduce : collectReductions(getOperation()))
+        changed |= countRange(reduce) || formWindow(reduce);
     });
     fold();
     patterns.run("unroll", [&] {

@@ -15,6 +15,14 @@ void moveIndex(ReduceOp reduce, unsigned from, unsigned to);
 /// Makes the contiguous index of all loads of a reduction the innermost one; true if it was not.
 bool orderIndices(ReduceOp reduce);
 
+/// Lets a reduction over a range of a bounded length, which begins at an expression of a result's
+/// index, begin at 0; true if it did.
+bool formWindow(ReduceOp reduce);
+
+/// Writes the number of terms of a range as its length. True if `reduce` was such a count; it is
+/// erased.
+bool countRange(ReduceOp reduce);
+
 /// Turns a reduction that begins or ends at an index of its compute op into a scan. True if
 /// `reduce` was one; it is erased.
 bool formScan(ReduceOp reduce);

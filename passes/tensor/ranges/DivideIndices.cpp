@@ -141,20 +141,6 @@ static bool reducesGroups(Index index, int64_t size, llvm::SetVector<ComputeOp> 
   return reduces;
 }
 
-bool tk::isMultipleOf(KernelOp kernel, Value extent, int64_t size) {
-  SizeFact fact = getSizeFact(kernel, extent);
-  if (fact.divisor % size == 0)
-    return true;
-  return llvm::any_of(kernel.getBody().front().getOps<AssumeOp>(), [&](AssumeOp assume) {
-    auto compare = assume.getCondition().getDefiningOp<arith::CmpIOp>();
-    auto rest = compare ? compare.getLhs().getDefiningOp<FloorModOp>() : FloorModOp();
-    std::optional<int64_t> by = rest ? getConstantIntValue(rest.getRhs()) : std::nullopt;
-    return by && compare.getPredicate() == arith::CmpIPredicate::eq &&
-           isConstant(compare.getRhs(), 0) && *by % size == 0 && *by > 0 &&
-           isSameExtent(rest.getLhs(), extent);
-  });
-}
-
 /// Is `count` the number of groups of `size` that `whole`, a multiple of it, has: rounded down or
 /// up?
 static bool countsGroups(Value count, Value whole, int64_t size) {

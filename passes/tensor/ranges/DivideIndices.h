@@ -8,6 +8,7 @@
 #define TK_PASSES_TENSOR_RANGES_DIVIDEINDICES_H
 
 #include "dialects/tk/TkDialect.h"
+#include "passes/analysis/IndexSum.h"
 
 namespace tk {
 
@@ -16,9 +17,6 @@ struct Groups {
   mlir::Value whole, count;
   int64_t size;
 };
-
-/// True if `extent` is a multiple of `size` in every launch that this code is for.
-bool isMultipleOf(KernelOp kernel, mlir::Value extent, int64_t size);
 
 /// Splits the index at `position` of `compute` into group and position. `compute` is replaced, and
 /// loads of its results are rewritten.
