@@ -5,13 +5,15 @@
 // `b * 128 + j`. The two cannot be fused, because their indices differ. Over the group and the
 // position in the group, both become a reduction over a row and its elements.
 //
-// 1. Find a compute op without reductions that loads a result of another compute op at `d / n`.
+// 1. Give a reduction that is the same for all positions of a group a compute op of its own
+//    (SeparateQuotients.cpp).
+// 2. Find a compute op without reductions that loads a result of another compute op at `d / n`.
 //    That result must be a reduction over `j` in `0..n` of elements at `b * n + j`, or be computed
 //    from such a reduction at the same `b`. The extent of `d` must be known to be `n` times that of
 //    `b`.
-// 2. Replace `d` by the two indices `b` and `j`. Do the same in the compute ops without reductions
+// 3. Replace `d` by the two indices `b` and `j`. Do the same in the compute ops without reductions
 //    whose elements both ops read, and in the loads of all results that change.
-// 3. A returned tensor keeps its place in memory, because the elements of a group are adjacent.
+// 4. A returned tensor keeps its place in memory, because the elements of a group are adjacent.
 //
 // The pass declines if the compute op replaces an `inout` parameter. It also declines if the
 // compute op is the only reader of a matrix product, because the op then becomes the product's
@@ -31,6 +33,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProducerKind.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/tensor/ranges/SeparateQuotients.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -58,6 +61,7 @@ struct DivideIndices : tk::impl::DivideIndicesBase<DivideIndices> {
     if (!getOperation()->hasAttr(gpu::targetAttrName))
       return;
     getOperation()->walk([&](KernelOp kernel) {
+      separateQuotients(kernel);
       while (divideOne(kernel))
         ++numDivided;
     });
