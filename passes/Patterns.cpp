@@ -62,6 +62,8 @@ static constexpr PatternInfo splitPatterns[] = {
     {.name = "segments",
      .summary = "Sort the elements of reductions by a key that must equal an index."},
     {.name = "counts", .summary = "Count elements by two digits of their key."},
+    {.name = "key-ranges",
+     .summary = "Bound reductions by the first and the last element with their key."},
     {.name = "contraction-order",
      .summary = "Sum products of three or more factors pair by pair if that takes less time."},
     {.name = "axis-order",

@@ -40,6 +40,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/keys/BoundTerms.h"
 #include "passes/tensor/keys/CountByDigits.h"
 #include "passes/tensor/keys/IndexKeys.h"
 #include "passes/tensor/keys/SortRows.h"
@@ -162,10 +163,12 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     run("segments", sortTerms);
     for (RowOrders &own : orders)
       own.eraseUnused();
-    patterns.run("counts", [&] {
-      for (KernelOp kernel : kernels)
-        numSplit += countByDigits(kernel);
-    });
+    for (auto [name, rewrite] :
+         {std::pair("counts", &countByDigits), std::pair("key-ranges", &boundTerms)})
+      patterns.run(name, [&, rewrite = rewrite] {
+        for (KernelOp kernel : kernels)
+          numSplit += rewrite(kernel);
+      });
   }
 
   void runOnOperation() override {
