@@ -1,4 +1,4 @@
-//===- StoreByTime.cpp - store results that cost too much where read ------===//
+//===- StoreByTime.cpp - choose what is stored by the predicted time ------===//
 //
 // The cost rule of tk-fuse-producers looks at a producer and its readers. It does not see which
 // plan the fused kernel gets, and neither does a rule about the axes of a product. This file
@@ -6,8 +6,9 @@
 //
 // 1. Predict the time of the lowered kernel, for the sizes of its key.
 // 2. If it is above the least time, lower the kernel again with the axes of each product in order
-//    (OrderAxes.cpp). If it is far above it, do so with each result stored, too, that is computed
-//    where it is read.
+//    (OrderAxes.cpp), and with each product computed where it is read that is stored for readers
+//    which reduce its rows (ChosenResults.cpp), as for the weights of a softmax that is returned.
+//    If it is far above it, do so with each result stored, too, that is computed where it is read.
 // 3. Keep the change that saves most, or the first that saves three quarters. Go on from there.
 //    The number of comparisons is bounded by the operations of the kernel.
 //
@@ -22,6 +23,7 @@
 #include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/FusionChoices.h"
+#include "passes/analysis/ProducerKind.h"
 #include "passes/machine/LaunchCost.h"
 #include "passes/machine/limits/StoreByTime.h"
 #include "passes/tensor/split/OrderAxes.h"
@@ -67,8 +69,23 @@ static SmallVector<std::string> unorderedProducts(KernelOp kernel) {
   return names;
 }
 
+/// The products that are stored, and read in the terms of a reduction.
+static SmallVector<std::string> reducedProducts(KernelOp fused) {
+  SmallVector<std::string> names;
+  for (ComputeOp compute : fused.getBody().front().getOps<ComputeOp>())
+    for (OpResult result : compute->getResults()) {
+      const bool isReduced = llvm::any_of(result.getUsers(), [](Operation *user) {
+        return isa<LoadOp>(user) && isa<ReduceOp>(user->getParentOp());
+      });
+      if (isReduced && classify(result) == ProducerKind::Products)
+        names.push_back(
+            cast<StringAttr>(compute.getNames()[result.getResultNumber()]).getValue().str());
+    }
+  return names;
+}
+
 static void setChanges(ModuleOp module, ArrayRef<PlanChange> changes) {
-  for (StringRef attribute : {storedByTimeAttrName, orderedByTimeAttrName}) {
+  for (StringRef attribute : {storedByTimeAttrName, inlinedByTimeAttrName, orderedByTimeAttrName}) {
     SmallVector<StringRef> names;
     for (const PlanChange &change : changes)
       if (change.attribute == attribute)
@@ -79,26 +96,39 @@ static void setChanges(ModuleOp module, ArrayRef<PlanChange> changes) {
 }
 
 namespace {
-/// A lowered kernel: its time in ns, and what it computes where it is read.
+/// A lowered kernel: its time in ns, what it computes where it is read, which products have axes in
+/// another order, and which ones it stores for readers that reduce them.
 struct Trial {
   double time = 0;
-  SmallVector<std::string> inlined, unordered;
+  SmallVector<std::string> inlined, unordered, products;
 
-  /// What may be changed if the least time of the program is `least`. Copies are tried first: they
-  /// are few.
+  /// What may be changed if the least time of the program is `least`. Products are tried first:
+  /// they are few.
   SmallVector<PlanChange> changes(double least) const;
 };
 } // namespace
 
 SmallVector<PlanChange> Trial::changes(double least) const {
   SmallVector<PlanChange> changes;
-  if (time > kTimesLeastOfAxes * least)
+  if (time > kTimesLeastOfProducts * least) {
     for (const std::string &name : unordered)
       changes.push_back({orderedByTimeAttrName, name});
+    for (const std::string &name : products)
+      changes.push_back({inlinedByTimeAttrName, name});
+  }
   if (time > kTimesLeast * least)
     for (const std::string &name : inlined)
       changes.push_back({storedByTimeAttrName, name});
   return changes;
+}
+
+static void logTrial(const PlanChange &change, double made, double before) {
+  StringRef how = change.attribute == storedByTimeAttrName    ? "stored"
+                  : change.attribute == inlinedByTimeAttrName ? "computed where it is read"
+                                                              : "multiplied in order";
+  detail::log_message("predicted: " + std::to_string(std::llround(made)) + " ns with '" +
+                      change.name + "' " + how.str() + ", " + std::to_string(std::llround(before)) +
+                      " ns without");
 }
 
 SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp lowered,
@@ -130,7 +160,8 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
         costOfKernel(op, {*sizes, scalars, &tables}, *machine, [](StringRef) { return 0U; });
     if (!cost)
       return std::nullopt;
-    return Trial{cost->nanoseconds, inlinedResults(op), unorderedProducts(op)};
+    return Trial{cost->nanoseconds, inlinedResults(op), unorderedProducts(op),
+                 reducedProducts(before.lookupSymbol<KernelOp>(kernel.getSymName()))};
   };
   std::optional<Trial> now = measure(lowered, fused);
   if (!now || now->time <= kLeastTime)
@@ -141,15 +172,23 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
   driver.pipeline.printAfter.clear();
   driver.pipeline.afterPass = nullptr;
   driver.pipeline.last = PipelineOptions::allPasses;
+  SmallVector<std::string> asked(driver.pipeline.inlined.begin(), driver.pipeline.inlined.end());
+  llvm::append_range(asked, driver.pipeline.stored);
+  auto isOpen = [&](const PlanChange &change) {
+    return !llvm::is_contained(asked, change.name) &&
+           llvm::none_of(chosen,
+                         [&](const PlanChange &before) { return before.name == change.name; });
+  };
   unsigned perTrial = 0, operations = 0;
   lowered.walk([&](Operation *) { ++perTrial; });
   while (now && chosen.size() < kMostResults && now->time > kLeastTime) {
     std::optional<Trial> best;
     PlanChange change;
-    for (const PlanChange &one : now->changes(least)) {
+    const SmallVector<PlanChange> possible = now->changes(least);
+    for (const PlanChange &one : llvm::make_filter_range(possible, isOpen)) {
       operations += perTrial;
-      if (llvm::is_contained(driver.pipeline.inlined, one.name) || operations > kMostOperations)
-        continue;
+      if (operations > kMostOperations)
+        break;
       OwningOpRef<ModuleOp> copy = tensors.clone(), copyFused;
       SmallVector<PlanChange> changes(chosen);
       changes.push_back(one);
@@ -162,10 +201,7 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
         continue;
       std::optional<Trial> made = measure(*copy, copyFused.get());
       if (made)
-        detail::log_message(
-            "predicted: " + std::to_string(std::llround(made->time)) + " ns with '" + one.name +
-            (one.attribute == storedByTimeAttrName ? "' stored, " : "' multiplied in order, ") +
-            std::to_string(std::llround(now->time)) + " ns without");
+        logTrial(one, made->time, now->time);
       if (made && (!best || made->time < best->time))
         best = made, change = one;
       if (best && best->time <= kEnoughOfTime * now->time)

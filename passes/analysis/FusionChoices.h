@@ -18,8 +18,10 @@ namespace tk {
 inline constexpr llvm::StringLiteral inlinedAttrName = "tk.inline";
 inline constexpr llvm::StringLiteral storedAttrName = "tk.store";
 
-/// Names of results that are stored because the kernel is predicted to take less time so.
+/// Names of results that are stored because the kernel is predicted to take less time so, and of
+/// products that are computed where they are read for the same reason.
 inline constexpr llvm::StringLiteral storedByTimeAttrName = "tk.store_by_time";
+inline constexpr llvm::StringLiteral inlinedByTimeAttrName = "tk.inline_by_time";
 
 /// Pairs of results, "a+b", whose compute ops tk-merge-computes makes one, and of those that it
 /// leaves apart: arrays of strings on the module.

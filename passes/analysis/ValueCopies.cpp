@@ -16,61 +16,6 @@ using namespace mlir;
 namespace tk {
 
 //===----------------------------------------------------------------------===//
-// Numbers
-//===----------------------------------------------------------------------===//
-
-static bool dependsOnOrder(ReduceKind kind, Type type) {
-  return isa<FloatType>(type) && (kind == ReduceKind::Sum || kind == ReduceKind::Prod);
-}
-
-void numberComputations(KernelOp kernel, int64_t &next) {
-  kernel->walk([&](Operation *op) {
-    SmallVector<int64_t> numbers;
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      for (unsigned n = 0; n < reduce.getNumAccumulators(); ++n)
-        numbers.push_back(dependsOnOrder(reduce.getKind(n), reduce.getResult(n).getType()) ? next++
-                                                                                           : -1);
-    else if (auto scan = dyn_cast<ScanOp>(op))
-      numbers.push_back(dependsOnOrder(scan.getKind(), scan.getResult().getType()) ? next++ : -1);
-    if (llvm::any_of(numbers, [](int64_t number) { return number >= 0; }))
-      op->setAttr(computationsAttrName, DenseI64ArrayAttr::get(op->getContext(), numbers));
-  });
-}
-
-void forgetComputations(KernelOp kernel) {
-  kernel->walk([](Operation *op) { op->removeDiscardableAttr(computationsAttrName); });
-}
-
-static ArrayRef<int64_t> getNumbers(Operation *op) {
-  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(computationsAttrName);
-  return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
-}
-
-Attribute joinComputations(ArrayRef<ReduceOp> reductions) {
-  SmallVector<int64_t> numbers;
-  for (ReduceOp reduce : reductions) {
-    ArrayRef<int64_t> own = getNumbers(reduce);
-    if (own.empty())
-      numbers.append(reduce.getNumAccumulators(), -1);
-    else
-      llvm::append_range(numbers, own);
-  }
-  if (llvm::all_of(numbers, [](int64_t number) { return number < 0; }))
-    return {};
-  return DenseI64ArrayAttr::get(reductions.front()->getContext(), numbers);
-}
-
-bool holdsComputation(Operation *root, const llvm::DenseSet<int64_t> &numbers) {
-  auto isOne = [&](int64_t number) { return number >= 0 && numbers.contains(number); };
-  return root
-      ->walk([&](Operation *op) {
-        return llvm::any_of(getNumbers(op), isOne) ? WalkResult::interrupt()
-                                                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-//===----------------------------------------------------------------------===//
 // Different elements
 //===----------------------------------------------------------------------===//
 
@@ -144,8 +89,9 @@ namespace {
 /// Follows the copies of one computation through a kernel.
 class Derivation {
 public:
-  /// Of a sum that is computed at several places.
-  Derivation(KernelOp kernel, ArrayRef<OpResult> copies);
+  /// Of a sum that is computed at several places. May rows of one copy be normalised by statistics
+  /// of another?
+  Derivation(KernelOp kernel, ArrayRef<OpResult> copies, bool mayNormalize);
   /// Of a product: there are two computations of it, a rounded one and the exact one of
   /// multiply-adds.
   Derivation(KernelOp kernel, const llvm::DenseSet<Value> &products);
@@ -165,10 +111,13 @@ private:
   Copies collectOfProducts(Operation *op) const;
   bool isMixed(const Copies &copies) const;
   bool isCopiesMean(Value value) const;
+  bool isStatistic(Value value, bool &hasSum) const;
+  Value findNorm(Operation *op) const;
 
   KernelOp kernel;
   SmallVector<OpResult> copies;
   unsigned count; ///< of computations
+  bool mayNormalize = false;
   llvm::DenseSet<Value> products;
   SmallVector<Copies> near; ///< for each copy: those of the same element that may differ in bits
   DenseMap<Value, Copies> derived;
@@ -176,8 +125,8 @@ private:
 };
 } // namespace
 
-Derivation::Derivation(KernelOp kernel, ArrayRef<OpResult> copies)
-    : kernel(kernel), copies(copies), count(copies.size()) {
+Derivation::Derivation(KernelOp kernel, ArrayRef<OpResult> copies, bool mayNormalize)
+    : kernel(kernel), copies(copies), count(copies.size()), mayNormalize(mayNormalize) {
   near.assign(count, Copies(count));
   for (unsigned a = 0; a < count; ++a) {
     for (unsigned b = 0; b < a; ++b)
@@ -246,6 +195,50 @@ bool Derivation::isCopiesMean(Value value) const {
   }
 }
 
+/// Is `value` derived from reductions over the copies alone? `hasSum` is set if one is a sum.
+bool Derivation::isStatistic(Value value, bool &hasSum) const {
+  SmallVector<Value> work = {value};
+  llvm::DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value one = work.pop_back_val();
+    if (getCopies(one).none() || !seen.insert(one).second)
+      continue;
+    Operation *op = one.getDefiningOp();
+    if (!op || llvm::is_contained(copies, one))
+      return false;
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      hasSum |= reduce.getKind(cast<OpResult>(one).getResultNumber()) == ReduceKind::Sum;
+    } else if (auto load = dyn_cast<LoadOp>(op)) {
+      auto stored = dyn_cast<OpResult>(load.getTensor());
+      auto compute = stored ? dyn_cast<ComputeOp>(stored.getOwner()) : ComputeOp();
+      if (!compute)
+        return false;
+      work.push_back(compute.getYield().getValues()[stored.getResultNumber()]);
+    } else if (op->getNumRegions() == 0) {
+      llvm::append_range(work, op->getOperands());
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The operand of `op` by which it normalises an element of a copy's row: the maximum that an
+/// exponential is relative to, or what sums of the row are reduced to. Null if there is none.
+Value Derivation::findNorm(Operation *op) const {
+  if (!mayNormalize ||
+      !isa<ExpDiffOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, DivOrZeroOp>(op))
+    return {};
+  const bool isEither = isa<arith::MulFOp, arith::SubFOp>(op);
+  for (unsigned n : {1U, 0U}) {
+    bool hasSum = false;
+    if ((n == 1 || isEither) && getCopies(op->getOperand(1 - n)).any() &&
+        isStatistic(op->getOperand(n), hasSum) && (hasSum || isa<ExpDiffOp>(op)))
+      return op->getOperand(n);
+  }
+  return {};
+}
+
 /// Is `value` a distance whose squares a sum adds up, and nothing else? A variance may be taken
 /// about the mean that its own loop, or a part of it, computes (docs/reference/numerics.md).
 static bool isSummedSquared(Value value) {
@@ -283,8 +276,9 @@ Derivation::Copies Derivation::collect(Operation *op) const {
   auto difference = dyn_cast<arith::SubFOp>(op);
   const bool isVariance =
       difference && isSummedSquared(difference) && isCopiesMean(difference.getRhs());
+  const Value left = isVariance ? difference.getRhs() : findNorm(op);
   for (Value operand : op->getOperands())
-    if (!isVariance || operand != difference.getRhs())
+    if (operand != left)
       all |= getCopies(operand);
   return all;
 }
@@ -349,16 +343,16 @@ bool Derivation::findsMixture() {
   return mixed;
 }
 
-SmallVector<int64_t> findMixedCopies(KernelOp kernel) {
+SmallVector<int64_t> findMixedCopies(KernelOp kernel, const llvm::DenseSet<int64_t> &chosen) {
   llvm::MapVector<int64_t, SmallVector<OpResult>> copies;
   kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    for (auto [n, number] : llvm::enumerate(getNumbers(op)))
+    for (auto [n, number] : llvm::enumerate(getComputations(op)))
       if (number >= 0)
         copies[number].push_back(op->getResult(n));
   });
   SmallVector<int64_t> found;
   for (auto &[number, list] : copies)
-    if (list.size() > 1 && Derivation(kernel, list).findsMixture())
+    if (list.size() > 1 && Derivation(kernel, list, chosen.contains(number)).findsMixture())
       found.push_back(number);
   return found;
 }

@@ -27,6 +27,12 @@ namespace tk {
 /// accumulator's computation, -1 where any order gives the same bits. Copies keep the numbers.
 inline constexpr llvm::StringLiteral computationsAttrName = "tk.computations";
 
+/// Do the bits of such a reduction depend on the order of its terms?
+bool dependsOnOrder(ReduceKind kind, mlir::Type type);
+
+/// The number of each accumulator's computation; none if `op` has no numbers.
+llvm::ArrayRef<int64_t> getComputations(mlir::Operation *op);
+
 /// Numbers the sums and products of floats in `kernel`, from `next` on.
 void numberComputations(KernelOp kernel, int64_t &next);
 
@@ -40,9 +46,16 @@ mlir::Attribute joinComputations(llvm::ArrayRef<ReduceOp> reductions);
 /// Does `root` hold a computation with one of these numbers?
 bool holdsComputation(mlir::Operation *root, const llvm::DenseSet<int64_t> &numbers);
 
+/// Adds the numbers of `op` to `numbers`.
+void addComputations(mlir::Operation *op, llvm::DenseSet<int64_t> &numbers);
+
 /// The numbers of the computations that stand at several places in `kernel` such that one operation
 /// receives values derived from two of them.
-llvm::SmallVector<int64_t> findMixedCopies(KernelOp kernel);
+///
+/// A row of a computation in `chosen` may be normalised by statistics of another one: an
+/// exponential may be relative to their maximum, and what is reduced to a sum of the row may be
+/// subtracted, multiply or divide (docs/reference/numerics.md).
+llvm::SmallVector<int64_t> findMixedCopies(KernelOp kernel, const llvm::DenseSet<int64_t> &chosen);
 
 /// Numbers the products of floats in `kernel` that have a name. Copies keep the numbers.
 void numberProducts(KernelOp kernel);

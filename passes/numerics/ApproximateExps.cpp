@@ -18,6 +18,9 @@
 // expression. And where nothing else is done with their sum but to add its logarithm to m; there
 // they are 2^((s - m) log2(e)) like the factors, so that m + log 1 is m.
 //
+// A statement that reads the maximum and the sum of weights under it, which another one has stored,
+// may compute weights again. If their quotients by the sum are rounded to 16 bits, both are marked.
+//
 // A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
 // bits may be a product with its reciprocal, of which a row has one.
 //
@@ -231,7 +234,48 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
     markFactor(factor);
 }
 
+/// The reduction's result that a load takes an element of, stored by another compute op; null if it
+/// takes something else.
+static OpResult storedReduction(LoadOp load) {
+  auto stored = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
+  auto compute = stored ? dyn_cast<ComputeOp>(stored.getOwner()) : ComputeOp();
+  if (!compute)
+    return {};
+  auto result = dyn_cast<OpResult>(compute.getYield().getValues()[stored.getResultNumber()]);
+  return result && isa<tk::ReduceOp>(result.getOwner()) ? result : OpResult();
+}
+
+/// Is `sum` of exponentials under `bound`, which the same loop carries?
+static bool sumsWeightsUnder(OpResult bound, OpResult sum) {
+  auto reduction = cast<tk::ReduceOp>(sum.getOwner());
+  if (reduction != bound.getOwner() || !reduction.isOnline() ||
+      reduction.getKind(bound.getResultNumber()) != ReduceKind::Max ||
+      reduction.getKind(sum.getResultNumber()) != ReduceKind::Sum)
+    return false;
+  auto weight = reduction.getYield().getValues()[sum.getResultNumber()].getDefiningOp<ExpDiffOp>();
+  return weight && weight.getB() == reduction.getRunning(bound.getResultNumber());
+}
+
+/// Marks quotients of weights by their stored sum, under their stored maximum.
+static void markStoredQuotients(ComputeOp compute) {
+  compute.getBody().walk([](DivOrZeroOp quotient) {
+    auto weight = quotient.getA().getDefiningOp<ExpDiffOp>();
+    if (!weight || !weight->hasOneUse() || !weight.getType().isF32() ||
+        !isNarrowed(quotient.getResult()))
+      return;
+    auto bound = weight.getB().getDefiningOp<LoadOp>(),
+         sum = quotient.getB().getDefiningOp<LoadOp>();
+    OpResult most = storedReduction(bound), total = storedReduction(sum);
+    if (!most || !total || !sumsWeightsUnder(most, total) ||
+        !llvm::equal(bound.getIndices(), sum.getIndices()))
+      return;
+    markFactor(weight);
+    mark(quotient);
+  });
+}
+
 void tk::markApproximateExps(ComputeOp compute) {
+  markStoredQuotients(compute);
   compute.getBody().walk([](tk::ReduceOp reduction) {
     if (!reduction.isOnline())
       return;

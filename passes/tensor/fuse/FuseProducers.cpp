@@ -23,7 +23,8 @@
 //    expressions of a reader are merged.
 // 6. Store a producer whose copies exceed the budget of work and code (FusionBudget.cpp).
 // 7. The module's attributes `tk.inline` and `tk.store` name results for which the cost rule is not
-//    asked (FusionChoices.h). A scan is stored all the same; so is what step 6 stores. With
+//    asked (ChosenResults.cpp). A scan is stored all the same; so is what step 6 stores, and what
+//    is reduced of an inlined product's rows for readers of its elements. With
 //    `tk.store_reductions` all reductions, scans and products are stored.
 // 8. Erase compute ops that nothing reads.
 //
@@ -45,10 +46,9 @@
 #include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
-#include "passes/plan/ScheduleLimits.h"
+#include "passes/tensor/fuse/ChosenResults.h"
 #include "passes/tensor/fuse/FusionBudget.h"
 #include "passes/tensor/fuse/InlineProducer.h"
-#include "passes/tensor/normalize/PadConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -80,8 +80,12 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
       return signalPassFailure();
     patterns = &named;
     once.clear();
+    chosen.clear();
     int64_t next = 0;
-    getOperation()->walk([&](KernelOp kernel) { numberComputations(kernel, next); });
+    getOperation()->walk([&](KernelOp kernel) {
+      numberComputations(kernel, next);
+      addInlinedComputations(kernel, chosen);
+    });
     while (findMixtures())
       ;
     getOperation()->walk([&](KernelOp kernel) {
@@ -105,7 +109,8 @@ private:
   void sayDeclined(KernelOp kernel);
   void eraseUnread(KernelOp kernel);
 
-  llvm::DenseSet<int64_t> once; ///< computations whose statements are stored
+  llvm::DenseSet<int64_t> once;   ///< computations whose statements are stored
+  llvm::DenseSet<int64_t> chosen; ///< those of products that are computed again by choice
   NamedPatterns *patterns = nullptr;
 };
 } // namespace
@@ -123,44 +128,19 @@ static bool isReturned(OpResult result) {
   return llvm::any_of(result.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
 }
 
-/// Does an attribute of the module name a result's compute op?
-static bool isNamed(OpResult producer, StringRef attribute) {
-  auto compute = cast<ComputeOp>(producer.getOwner());
-  auto names = compute->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(attribute);
-  return names && llvm::is_contained(names, compute.getNames()[0]);
-}
-
-/// Is a result stored without the rule, for an option or for the predicted time?
-static bool isChosenToStore(OpResult producer) {
-  return isNamed(producer, storedAttrName) || isNamed(producer, storedByTimeAttrName) ||
-         producer.getOwner()->hasAttr(storedApartAttrName);
-}
-
-/// Has no plan of the kernel fitted with reductions computed where they are read?
-static bool isTooLargeInside(OpResult producer, ProducerKind kind) {
-  return kind != ProducerKind::Pointwise && !isNamed(producer, inlinedAttrName) &&
-         producer.getOwner()->getParentOfType<ModuleOp>()->hasAttr(gpu::storesReductionsAttrName);
-}
-
-/// Shall a result be computed where it is read, whatever that costs? A scan cannot be.
-static bool shallInline(OpResult producer, ProducerKind kind) {
-  return kind != ProducerKind::Scan && isNamed(producer, inlinedAttrName);
-}
-
 std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
                                                        ProducerKind kind) {
   if (isComputedOnce(producer))
     return "an operation would receive values of two computations of its sums";
-  if (isNamed(producer, storedAttrName))
-    return "an option asks for it";
-  if (producer.getOwner()->hasAttr(storedApartAttrName))
-    return "results of it that are NaN are computed again";
-  if (isNamed(producer, storedByTimeAttrName))
-    return "the kernel is predicted to take less time so";
+  if (auto why = whyChosenToStore(producer))
+    return why;
   if (isTooLargeInside(producer, kind))
     return "no tiles fit with the kernel's reductions computed where they are read";
   if (shallInline(producer, kind))
     return whyOverBudget(reads);
+  auto isBeside = [&](Read read) { return isStatisticOfInlined(read, once); };
+  if (kind == ProducerKind::Rows && llvm::any_of(reads, isBeside))
+    return "a reader that computes its product again has no whole rows of it";
   for (Read read : reads)
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
@@ -297,11 +277,15 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
         dropStoredReads(reads);
         if (!reads.empty() && isEpilogue(result, reads))
           continue;
-      } else if (whyStore(result, reads, kind))
+      } else if (whyStore(result, reads, kind)) {
+        auto isBeside = [&](Read read) { return isStatisticOfInlined(read, once); };
+        const bool isAnyBeside = llvm::any_of(reads, isBeside);
         llvm::erase_if(reads, [&](Read read) {
-          return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
+          return kind != ProducerKind::Rows ||
+                 !(isAnyBeside ? !isBeside(read) : isCarriedFreely(read)) ||
                  whyNotInline(read, kind, maxExtra).has_value();
         });
+      }
       if (!reads.empty() && !whyOverBudget(reads))
         return reads;
     }
@@ -314,7 +298,10 @@ unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
   SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
   for (Read read : reads) {
     noteInlined(read.load, compute, passName,
-                describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
+                describe(compute) + " is computed where " + describe(read.consumer) + " reads it" +
+                    (isInlinedByTime(read.producer)
+                         ? ": the kernel is predicted to take less time so"
+                         : ""));
     Inliner(read).run();
   }
   for (ComputeOp reader : merged)
@@ -361,7 +348,7 @@ bool FuseProducersPass::findMixtures() {
   bool mayMix = false;
   trial->walk([&](KernelOp kernel) {
     fuse(kernel, /*isTrial=*/true);
-    mayMix |= !findMixedCopies(kernel).empty();
+    mayMix |= !findMixedCopies(kernel, chosen).empty();
   });
   if (!mayMix)
     return false;
@@ -372,7 +359,7 @@ bool FuseProducersPass::findMixtures() {
     return false;
   bool isNews = false;
   trial->walk([&](KernelOp kernel) {
-    for (int64_t number : findMixedCopies(kernel))
+    for (int64_t number : findMixedCopies(kernel, chosen))
       isNews |= once.insert(number).second;
   });
   return isNews;

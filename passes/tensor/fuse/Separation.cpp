@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/Separation.h"
+
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/fuse/ChosenResults.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -217,8 +219,11 @@ void Separation::take(ReduceOp twin) {
 }
 
 std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
-  for (Read read : reads)
+  for (Read read : reads) {
+    if (isStatisticOfInlined(read))
+      return "a reader that computes its product again has no whole rows of it";
     if (auto why = whyNotInline(read, classify(read.producer), maxExtra))
       return why;
+  }
   return std::nullopt;
 }
