@@ -108,8 +108,8 @@ void WindowForming::collectEnds() {
     begins.push_back({n, true, IndexSum(lower), lower, Value()});
     ends.push_back({n, false, IndexSum(upper), upper, Value()});
   }
-  for (auto [condition, from] : TermConditions(reduce).found)
-    if (!from)
+  for (const auto &[condition, from, divisor] : TermConditions(reduce).found)
+    if (!from && !divisor)
       if (std::optional<RangeEnd> end = matchRangeEnd(reduce, condition, varying))
         (end->isBegin ? begins : ends).push_back(*end);
 }
