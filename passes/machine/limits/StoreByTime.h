@@ -11,8 +11,8 @@ namespace tk::limits::store_by_time {
 /// time by that.
 inline constexpr double kTimesLeast = 4, kLeastTime = 20000;
 
-/// The same for products that are stored for readers which reduce their rows, and for products whose
-/// axes are not in order: there are few of them, and so few comparisons.
+/// The same for products that are stored for readers which reduce their rows, and for products
+/// whose axes are not in order: there are few of them, and so few comparisons.
 inline constexpr double kTimesLeastOfProducts = 2;
 
 /// Part of the predicted time that a stored result must leave at most: models err by less.
