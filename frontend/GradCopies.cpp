@@ -10,7 +10,8 @@
 // 2. The statements that read tensors of these shapes are of one kind if their results have the
 //    same axes and they run over the same axes of what they read.
 // 3. The first kind keeps the tensors. For each other one those that it needs are copied, at the
-//    indices at which it reads them: `p[b, g * R + r, i, j]` becomes `p2[b, g, r, i, j]`.
+//    indices at which it reads them: `p[b, g * R + r, i, j]` becomes `p2[b, g, r, i, j]`. A read
+//    along a diagonal, `pad(p[b, h, i + j, j], 0.0)`, keeps its indices and reads `p2`.
 
 #include "frontend/GradKernel.h"
 
@@ -83,15 +84,26 @@ namespace {
 struct Reads {
   std::vector<TermPtr> list;
   std::string kind;
+  bool areDiagonal = false; ///< an index stands on two axes, or places outside are read
 };
 } // namespace
+
+/// Does an index stand on two axes of what is read?
+static bool isDiagonal(const Term &read) {
+  std::set<IndexRef> seen;
+  for (const TermPtr &arg : read.args)
+    for (IndexRef index : inOrder(arg))
+      if (!seen.insert(index).second)
+        return true;
+  return false;
+}
 
 /// Empty if there are none, or they are of several kinds.
 static Reads readsOf(const TermPtr &value, const std::vector<IndexRef> &left,
                      const std::set<std::string> &marked) {
   Reads reads;
   bool isOne = true;
-  auto visit = [&](auto &self, const TermPtr &term) -> void {
+  auto visit = [&](auto &self, const TermPtr &term, bool isPadded) -> void {
     if (term->kind == TermKind::Access && marked.count(term->name)) {
       std::string kind;
       for (const TermPtr &arg : term->args) {
@@ -99,14 +111,16 @@ static Reads readsOf(const TermPtr &value, const std::vector<IndexRef> &left,
         for (IndexRef index : inOrder(arg))
           kind += std::find(left.begin(), left.end(), index) != left.end() ? "o" : "s";
       }
+      if (isPadded || isDiagonal(*term))
+        kind += " diagonal", reads.areDiagonal = true;
       isOne &= reads.list.empty() || reads.kind == kind;
       reads.kind = kind;
       reads.list.push_back(term);
     }
     for (const TermPtr &arg : term->args)
-      self(self, arg);
+      self(self, arg, term->kind == TermKind::Call && term->name == "pad");
   };
-  visit(visit, value);
+  visit(visit, value, false);
   if (!isOne)
     reads.list.clear();
   for (IndexRef index : left)
@@ -123,6 +137,17 @@ static TermPtr replace(const TermPtr &term, const std::function<TermPtr(const Te
   for (const TermPtr &arg : term->args)
     args.push_back(replace(arg, by));
   return withArgs(term, std::move(args));
+}
+
+/// The same tensor, read at the indices of the statement among `lines` that computes it.
+template <typename Statements>
+static Term atOwnIndices(const Term &read, const Statements &lines) {
+  auto line =
+      std::find_if(lines.begin(), lines.end(), [&](const auto &s) { return s.name == read.name; });
+  Term own = read;
+  for (std::size_t i = 0; i < own.args.size(); ++i)
+    own.args[i] = indexTerm(line->indices[i]);
+  return own;
 }
 
 void GradKernel::copyWeights(std::vector<Statement> &lines) {
@@ -148,11 +173,13 @@ void GradKernel::copyWeights(std::vector<Statement> &lines) {
       std::vector<Statement> made;
       std::map<std::string, std::string> &names = copies[reads.kind];
       for (const TermPtr &read : reads.list)
-        copyFor(*read, lines, marked, names, made);
+        copyFor(reads.areDiagonal ? atOwnIndices(*read, lines) : *read, lines, marked, names, made);
       out.back().value = replace(line.value, [&](const TermPtr &term) -> TermPtr {
         auto name = term->kind == TermKind::Access ? names.find(term->name) : names.end();
         if (name == names.end())
           return nullptr;
+        if (reads.areDiagonal)
+          return access(name->second, term->args);
         std::vector<IndexRef> at;
         for (const TermPtr &arg : term->args)
           for (IndexRef index : inOrder(arg))
