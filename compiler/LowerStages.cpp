@@ -4,6 +4,7 @@
 // 2. If the tiles of a launch need more shared memory or more registers than there are, plan the
 //    fused kernel again for less, three quarters of the memory each time.
 // 3. If no plan fits, fuse the kernel anew with all reductions, scans and products stored.
+// 4. If none fits then, reduce one element at a time: slow, but no program is refused.
 // StoreByTime.cpp lowers a kernel again whose predicted time is far above the least one.
 //
 //===----------------------------------------------------------------------===//
@@ -19,6 +20,8 @@
 #include "passes/plan/ScheduleLimits.h"
 #include "passes/plan/StatementShape.h"
 #include "runtime/Environment.h"
+
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -55,6 +58,14 @@ Status CompiledSource::lowerToFit(ModuleOp module, Stage to, const Dump &dump, S
     return lowered;
   restore(module, *tensors);
   module->setAttr(gpu::storesReductionsAttrName, UnitAttr::get(context.get()));
+  tensors = module.clone();
+  lowered = lowerWithLess();
+  if (lowered || !module->hasAttr(gpu::needsLessAttrName))
+    return lowered;
+  // Reductions of one element at a time fit whatever they are over.
+  llvm::SaveAndRestore disabled(driver.pipeline.disabled);
+  driver.pipeline.disabled.insert("tk-tile");
+  restore(module, *tensors);
   return lowerWithLess();
 }
 
