@@ -180,6 +180,10 @@ TermPtr GradKernel::combine(const std::string &name, const std::vector<IndexRef>
   };
   std::vector<Group> groups;
   for (const Contribution &c : list) {
+    if (TermPtr sum = sumOfDiagonals(name, at, c)) {
+      groups.push_back({nullptr, {}, {sum}});
+      continue;
+    }
     Solution solution = solve(c, at);
     TermPtr factor = c.factor ? substitute(c.factor, solution.by) : nullptr;
     bool isInside = factor && rests(factor, solution.rest);

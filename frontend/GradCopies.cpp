@@ -140,8 +140,7 @@ static TermPtr replace(const TermPtr &term, const std::function<TermPtr(const Te
 }
 
 /// The same tensor, read at the indices of the statement among `lines` that computes it.
-template <typename Statements>
-static Term atOwnIndices(const Term &read, const Statements &lines) {
+template <typename Statements> static Term atOwnIndices(const Term &read, const Statements &lines) {
   auto line =
       std::find_if(lines.begin(), lines.end(), [&](const auto &s) { return s.name == read.name; });
   Term own = read;

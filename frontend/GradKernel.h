@@ -173,6 +173,10 @@ private:
   TermPtr combine(const std::string &name, const std::vector<IndexRef> &at,
                   const std::vector<Contribution> &list);
   Solution solve(const Contribution &c, const std::vector<IndexRef> &at);
+  /// The contribution from sums along diagonals (GradDiagonals.cpp); null if its index is solved
+  /// for, or is no function of a distance.
+  TermPtr sumOfDiagonals(const std::string &name, const std::vector<IndexRef> &at,
+                         const Contribution &c);
   TermPtr build(const Contribution &c, const Solution &solution, bool withFactor);
   bool isDeviation(const TermPtr &term, std::vector<IndexRef> loops) const;
   /// A statement among the adjoints.

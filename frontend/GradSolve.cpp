@@ -46,8 +46,7 @@ void GradKernel::solveBare(const Contribution &c, const std::vector<IndexRef> &a
   }
 }
 
-/// `coefficient * loop + rest`, neither of which depends on the loop; false if the term is none.
-static bool decompose(const TermPtr &term, IndexRef loop, TermPtr &coefficient, TermPtr &rest) {
+bool decompose(const TermPtr &term, IndexRef loop, TermPtr &coefficient, TermPtr &rest) {
   if (term->kind == TermKind::Index && term->index == loop) {
     coefficient = integer(1);
     rest = integer(0);

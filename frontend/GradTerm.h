@@ -134,6 +134,9 @@ std::string printStatement(const PrintContext &context, const std::string &name,
 /// A term without indices, as in the dimension of a tensor.
 std::string printTerm(const TermPtr &term);
 
+/// `coefficient * loop + rest`, neither of which depends on the loop; false if the term is none.
+bool decompose(const TermPtr &term, IndexRef loop, TermPtr &coefficient, TermPtr &rest);
+
 } // namespace tk::grad
 
 #endif // TK_FRONTEND_GRADTERM_H

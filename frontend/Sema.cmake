@@ -6,6 +6,7 @@ add_library(tk_frontend STATIC
   GradCalls.cpp
   GradCombine.cpp
   GradCopies.cpp
+  GradDiagonals.cpp
   Gradient.cpp
   GradOperands.cpp
   GradPrint.cpp
