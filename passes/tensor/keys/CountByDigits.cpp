@@ -9,6 +9,8 @@
 // 2. The lower digit has a power of two of values, about the square root of the number of keys.
 // 3. Elements are cut into parts. A compute op multiplies the ones of each part, in 8 bits.
 // 4. The count is the sum over the parts. It is converted to the type of the result.
+// 5. If two keys must equal two indices, as in the counts of pairs of labels, the keys are the
+//    digits.
 //
 // The pattern declines if the comparisons with all keys take less time.
 //
@@ -47,6 +49,7 @@ namespace {
 /// A count of the elements with a key.
 struct KeyedCount {
   KeyedReduction keyed;
+  std::optional<KeyedReduction> lower; ///< the same reduction by a second key, the lower digit
   Value condition; ///< under which an element is counted, with the tests of the key
 };
 
@@ -78,11 +81,21 @@ private:
 static std::optional<KeyedCount> matchCount(ComputeOp compute, ReduceOp reduce) {
   std::optional<KeyedReduction> keyed = matchKeyedReduction(compute, reduce);
   if (!keyed || keyed->readsGroup || reduce.getKind(0) != ReduceKind::Sum ||
-      !keyed->columns.empty() || !keyed->rest.empty() ||
+      keyed->columns.size() > 1 || !keyed->rest.empty() ||
       keyed->key.indices.size() != keyed->key.numBatches + 1)
     return std::nullopt;
   Value condition = getCountedCondition(reduce.getYield().getValues()[0]);
-  return condition ? std::optional(KeyedCount{*keyed, condition}) : std::nullopt;
+  if (!condition)
+    return std::nullopt;
+  KeyedCount count{*keyed, std::nullopt, condition};
+  if (keyed->columns.empty())
+    return count;
+  count.lower = matchKeyedReduction(compute, reduce, keyed->columns.front());
+  const bool isPair = count.lower && !count.lower->readsGroup &&
+                      count.lower->columns == SmallVector<unsigned>{keyed->group} &&
+                      count.lower->key.indices == keyed->key.indices &&
+                      count.lower->key.numBatches == 0 && keyed->key.numBatches == 0;
+  return isPair ? std::optional(count) : std::nullopt;
 }
 
 /// Whether products of ones take less time than comparisons with all keys.
@@ -91,13 +104,18 @@ bool DigitCounting::pays(const KeyedCount &count) {
   auto isKnown = [&](Value extent) { return getSizeFact(kernel, extent).upper.has_value(); };
   if (!llvm::all_of(key.extents, isKnown) || !isKnown(key.numKeys))
     return false;
-  const double keys = guessSize(kernel, key.numKeys), rows = guessSize(kernel, key.extents.back());
+  if (count.lower && !isKnown(count.lower->key.numKeys))
+    return false;
+  const double lower = count.lower ? guessSize(kernel, count.lower->key.numKeys) : 1;
+  const double keys = lower * guessSize(kernel, key.numKeys),
+               rows = guessSize(kernel, key.extents.back());
   double batches = 1;
   for (Value extent : ArrayRef(key.extents).drop_back())
     batches *= guessSize(kernel, extent);
   constexpr double least = 16, most = 128;
-  values =
-      static_cast<int64_t>(std::clamp(std::exp2(std::round(std::log2(keys) / 2)), least, most));
+  values = count.lower ? static_cast<int64_t>(std::max(lower, 1.0))
+                       : static_cast<int64_t>(
+                             std::clamp(std::exp2(std::round(std::log2(keys) / 2)), least, most));
   const double steps = std::ceil(rows * batches / partsOfElements / elementsOfStep);
   ofPart = static_cast<int64_t>(steps) * elementsOfStep;
   const double high = std::ceil(keys / static_cast<double>(values));
@@ -122,10 +140,17 @@ Value DigitCounting::countOne(OpBuilder &at, const KeyedCount &count, ValueRange
   Value holds = arith::ConstantOp::create(at, loc, at.getBoolAttr(true));
   for (Value test : count.keyed.tests)
     mapping.map(test, holds);
-  Value own = cloneFrom(at, key.key, compute, mapping);
+  if (count.lower)
+    for (Value test : count.lower->tests)
+      mapping.map(test, holds);
+  auto keyOf = [&](const KeyedReduction &keyed) {
+    Value own = cloneFrom(at, keyed.key.key, compute, mapping);
+    return own.getType().isIndex()
+               ? own
+               : arith::IndexCastOp::create(at, loc, at.getIndexType(), own).getResult();
+  };
+  Value own = keyOf(count.keyed);
   Value condition = cloneFrom(at, count.condition, compute, mapping);
-  if (!own.getType().isIndex())
-    own = arith::IndexCastOp::create(at, loc, at.getIndexType(), own);
   auto one = [&](Value digit, Value value, Value also) -> Value {
     Value isValue = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, digit, value);
     if (also)
@@ -136,6 +161,9 @@ Value DigitCounting::countOne(OpBuilder &at, const KeyedCount &count, ValueRange
     chosen = arith::IndexCastOp::create(at, loc, at.getI8Type(), chosen);
     return arith::ExtSIOp::create(at, loc, at.getI32Type(), chosen);
   };
+  if (count.lower)
+    return arith::MulIOp::create(at, loc, one(own, high, condition),
+                                 one(keyOf(*count.lower), low, {}));
   return arith::MulIOp::create(at, loc, one(writer.divide(at, own, values), high, condition),
                                one(writer.remainder(at, own, values), low, {}));
 }
@@ -155,8 +183,8 @@ Value DigitCounting::storeParts(const KeyedCount &count) {
     return writer.divide(builder, raised, divisor);
   };
   extents.push_back(quotient(rows, ofPart));
-  extents.push_back(quotient(key.numKeys, values));
-  extents.push_back(writer.constant(builder, values));
+  extents.push_back(count.lower ? key.numKeys : quotient(key.numKeys, values));
+  extents.push_back(count.lower ? count.lower->key.numKeys : writer.constant(builder, values));
   const unsigned numBatches = key.numBatches;
   Type type = builder.getI32Type();
   return writer.define(".tally", names, extents, type, [&](OpBuilder &at, ValueRange all) -> Value {
@@ -177,14 +205,20 @@ Value DigitCounting::storeParts(const KeyedCount &count) {
 void DigitCounting::rewrite(const KeyedCount &count) {
   ReduceOp reduce = count.keyed.reduce;
   const RowKey &key = count.keyed.key;
+  const std::string how =
+      "two digits of its key, of which the lower one has " + std::to_string(values) + " values";
   note(reduce, passName, Verdict::Derived,
-       "the " + describe(reduce) + " counts by two digits of its key, of which the lower one has " +
-           Twine(values) + " values");
+       "the " + describe(reduce) + " counts by " + (count.lower ? "its two keys" : how));
   Value parts = storeParts(count);
   Value numParts = parts.getDefiningOp<ComputeOp>().getExtents()[key.numBatches];
   OpBuilder at(reduce);
   Value group = compute.getIndex(count.keyed.group);
-  Value high = writer.divide(at, group, values), low = writer.remainder(at, group, values);
+  Value high = group;
+  Value low = count.lower ? Value(compute.getIndex(count.lower->group)) : Value();
+  if (!count.lower) {
+    high = writer.divide(at, group, values);
+    low = writer.remainder(at, group, values);
+  }
   Value total =
       ReduceOp::create(at, loc, ReduceKind::Sum, ArrayRef<StringRef>{"part"},
                        ValueRange{writer.constant(at, 0)}, ValueRange{numParts}, at.getI32Type(),

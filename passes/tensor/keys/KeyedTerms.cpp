@@ -175,7 +175,8 @@ SmallVector<unsigned> tk::getColumnsOf(const KeyedReduction &keyed, Value value)
   return columns;
 }
 
-std::optional<KeyedReduction> tk::matchKeyedReduction(ComputeOp compute, ReduceOp reduce) {
+std::optional<KeyedReduction> tk::matchKeyedReduction(ComputeOp compute, ReduceOp reduce,
+                                                      std::optional<unsigned> wanted) {
   ReduceKind kind = reduce.getKind(0);
   if (reduce.isOnline() || (kind != ReduceKind::Sum && kind != ReduceKind::Max &&
                             kind != ReduceKind::Min && kind != ReduceKind::Any))
@@ -194,6 +195,8 @@ std::optional<KeyedReduction> tk::matchKeyedReduction(ComputeOp compute, ReduceO
     for (auto [key, other] :
          {std::pair(test.getLhs(), test.getRhs()), std::pair(test.getRhs(), test.getLhs())}) {
       BlockArgument group = indexOf(other, compute);
+      if (group && wanted && group.getArgNumber() != *wanted)
+        continue;
       std::optional<KeyedReduction> keyed =
           group ? matchKey(compute, reduce, key, group) : std::nullopt;
       if (!keyed)

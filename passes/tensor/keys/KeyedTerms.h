@@ -21,8 +21,9 @@ struct KeyedReduction {
 };
 
 /// Matches `reduce`, in the body of `compute`: its element is the identity of the reduction unless
-/// a key equals an index of `compute`.
-std::optional<KeyedReduction> matchKeyedReduction(ComputeOp compute, ReduceOp reduce);
+/// a key equals an index of `compute`, of all or of `group` alone.
+std::optional<KeyedReduction> matchKeyedReduction(ComputeOp compute, ReduceOp reduce,
+                                                  std::optional<unsigned> group = std::nullopt);
 
 /// The factors of the element if it is a product of two, over columns of their own each.
 std::optional<std::pair<mlir::Value, mlir::Value>> getKeyedFactors(const KeyedReduction &keyed);

@@ -4,9 +4,10 @@
 // + k])`, is the same for the 128 columns of the block, but is computed for each of them.
 //
 // 1. Find a reduction of a compute op that depends on an index `c` as `c / n` alone, with one
-//    number `n`. It is no matrix product, and its result has 32 bits at least.
-// 2. A new compute op has the indices of the reduction, of which one is the quotient. There are
-//    `ceil(C / n)` of them, so that it computes no value that was not computed before.
+//    number `n`, or on several such indices. It is no matrix product, and its result has 32 bits at
+//    least.
+// 2. A new compute op has the indices of the reduction, of which `c` has become the quotient. There
+//    are `ceil(C / n)` of it, so that no value is computed that was not computed before.
 // 3. The reduction is replaced by a load at `c / n`.
 //
 // tk-divide-indices then splits `c`, so that tk-fuse-producers may compute block and reader in one
@@ -50,8 +51,9 @@ static llvm::SetVector<Operation *> operationsOf(ReduceOp reduce) {
   return found;
 }
 
-static std::optional<Quotient> findQuotient(ReduceOp reduce, ComputeOp compute) {
+static SmallVector<Quotient> findQuotients(ReduceOp reduce, ComputeOp compute) {
   const llvm::SetVector<Operation *> operations = operationsOf(reduce);
+  SmallVector<Quotient> found;
   for (BlockArgument index : compute.getBlock()->getArguments()) {
     std::optional<int64_t> size;
     bool isAlone = true;
@@ -67,9 +69,9 @@ static std::optional<Quotient> findQuotient(ReduceOp reduce, ComputeOp compute) 
       size = by;
     }
     if (isAlone && size)
-      return Quotient{index, *size};
+      found.push_back({index, *size});
   }
-  return std::nullopt;
+  return found;
 }
 
 /// May `reduce` be computed apart from `compute`, over the indices that it depends on?
@@ -89,8 +91,11 @@ static bool isSeparable(ReduceOp reduce, ComputeOp compute, ArrayRef<BlockArgume
                       [&](Operation *op) { return isInBoundsApart(op, onOthers); });
 }
 
-static void separate(ReduceOp reduce, ComputeOp compute, const Quotient &quotient,
+static void separate(ReduceOp reduce, ComputeOp compute, ArrayRef<Quotient> quotients,
                      ArrayRef<BlockArgument> own) {
+  auto quotientOf = [&](BlockArgument index) {
+    return llvm::find_if(quotients, [&](const Quotient &q) { return q.index == index; });
+  };
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   SmallVector<std::string> names;
@@ -99,11 +104,12 @@ static void separate(ReduceOp reduce, ComputeOp compute, const Quotient &quotien
     const unsigned p = index.getArgNumber();
     names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue().str());
     extents.push_back(compute.getExtents()[p]);
-    if (index != quotient.index)
+    const Quotient *quotient = quotientOf(index);
+    if (quotient == quotients.end())
       continue;
     names.back() += ".group";
-    Value rest = arith::ConstantIndexOp::create(builder, loc, quotient.size - 1);
-    Value size = arith::ConstantIndexOp::create(builder, loc, quotient.size);
+    Value rest = arith::ConstantIndexOp::create(builder, loc, quotient->size - 1);
+    Value size = arith::ConstantIndexOp::create(builder, loc, quotient->size);
     Value sum = arith::AddIOp::create(builder, loc, extents.back(), rest);
     extents.back() = FloorDivOp::create(builder, loc, sum.getType(), sum, size);
   }
@@ -114,19 +120,21 @@ static void separate(ReduceOp reduce, ComputeOp compute, const Quotient &quotien
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &inner, Location, ValueRange indices) {
         // The quotients are the index itself: the compute op's own would be `index * size`.
         IRMapping mapping;
-        Value group;
+        SmallVector<std::pair<Value, Value>> firsts; // of a group, and its number
         for (auto [index, mine] : llvm::zip_equal(own, indices)) {
           mapping.map(index, mine);
-          if (index == quotient.index)
-            group = mine;
+          const Quotient *quotient = quotientOf(index);
+          if (quotient == quotients.end())
+            continue;
+          Value size = arith::ConstantIndexOp::create(inner, loc, quotient->size);
+          Value first = arith::MulIOp::create(inner, loc, mine, size);
+          mapping.map(index, first);
+          firsts.emplace_back(first, mine);
         }
-        Value size = arith::ConstantIndexOp::create(inner, loc, quotient.size);
-        Value first = arith::MulIOp::create(inner, loc, group, size);
-        mapping.map(quotient.index, first);
         Value result = cloneFrom(inner, reduce.getResult(0), compute, mapping);
         YieldOp::create(inner, loc, result);
-        for (Operation *user : llvm::make_early_inc_range(first.getUsers()))
-          if (isa<FloorDivOp>(user)) {
+        for (auto [first, group] : firsts)
+          for (Operation *user : llvm::make_early_inc_range(first.getUsers())) {
             user->getResult(0).replaceAllUsesWith(group);
             user->erase();
           }
@@ -135,15 +143,16 @@ static void separate(ReduceOp reduce, ComputeOp compute, const Quotient &quotien
   SmallVector<Value> place;
   for (BlockArgument index : own) {
     place.push_back(index);
-    if (index != quotient.index)
+    const Quotient *quotient = quotientOf(index);
+    if (quotient == quotients.end())
       continue;
-    Value size = arith::ConstantIndexOp::create(at, loc, quotient.size);
+    Value size = arith::ConstantIndexOp::create(at, loc, quotient->size);
     place.back() = FloorDivOp::create(at, loc, index.getType(), index, size);
   }
   Value loaded = LoadOp::create(at, loc, groups.getResult(0), place, Value());
   note(reduce, "tk-divide-indices", Verdict::Derived,
        "the " + describe(reduce) + " becomes a statement of its own: it is the same for " +
-           Twine(quotient.size) + " values of an index");
+           Twine(quotients.front().size) + " values of an index");
   reduce.getResult(0).replaceAllUsesWith(loaded);
   reduce.erase();
 }
@@ -156,10 +165,10 @@ unsigned tk::separateQuotients(KernelOp kernel) {
       llvm::sort(own, [](BlockArgument a, BlockArgument b) {
         return a.getArgNumber() < b.getArgNumber();
       });
-      std::optional<Quotient> quotient = findQuotient(reduce, compute);
-      if (!quotient || !isSeparable(reduce, compute, own))
+      const SmallVector<Quotient> quotients = findQuotients(reduce, compute);
+      if (quotients.empty() || !isSeparable(reduce, compute, own))
         continue;
-      separate(reduce, compute, *quotient, own);
+      separate(reduce, compute, quotients, own);
       ++count;
     }
   return count;
