@@ -15,6 +15,11 @@
 //    whose elements both ops read, and in the loads of all results that change.
 // 4. A returned tensor keeps its place in memory, because the elements of a group are adjacent.
 //
+// A matrix product of blocks reads its operands at `d / n` and at `d % n`, as in
+// `sum[k](x[m, d / 256 * 256 + k] * w[d / 256, k, d % 256])`. With group and position for `d` it is
+// a product for each block. The pass splits such an index, too, if the product has no other use of
+// it.
+//
 // The pass declines if the compute op replaces an `inout` parameter. It also declines if the
 // compute op is the only reader of a matrix product, because the op then becomes the product's
 // epilogue.
@@ -33,6 +38,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProducerKind.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/tensor/ranges/BlockProducts.h"
 #include "passes/tensor/ranges/SeparateQuotients.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -62,13 +68,14 @@ struct DivideIndices : tk::impl::DivideIndicesBase<DivideIndices> {
       return;
     getOperation()->walk([&](KernelOp kernel) {
       separateQuotients(kernel);
-      while (divideOne(kernel))
+      while (divideOne(kernel) || divideProduct(kernel))
         ++numDivided;
     });
   }
 
 private:
   bool divideOne(KernelOp kernel);
+  bool divideProduct(KernelOp kernel);
 };
 
 } // namespace
@@ -326,6 +333,33 @@ bool DivideIndices::divideOne(KernelOp kernel) {
         divideIndex(statement, axis, groups);
     divideIndex(compute, position, groups);
     return true;
+  }
+  return false;
+}
+
+/// Splits an index of a matrix product of blocks.
+bool DivideIndices::divideProduct(KernelOp kernel) {
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>()) {
+    auto reduces = llvm::to_vector(compute.getBlock()->getOps<ReduceOp>());
+    if (replacesParameter(kernel, compute) || reduces.size() != 1 || !isContraction(reduces[0]))
+      continue;
+    for (BlockArgument index : compute.getBlock()->getArguments()) {
+      const unsigned position = index.getArgNumber();
+      Value whole = compute.getExtents()[position];
+      std::optional<int64_t> size = findBlocks(reduces[0], index);
+      if (!size || !isMultipleOf(kernel, whole, *size))
+        continue;
+      OpBuilder builder(compute);
+      Value by = arith::ConstantIndexOp::create(builder, compute.getLoc(), *size);
+      Value count =
+          FloorDivOp::create(builder, compute.getLoc(), builder.getIndexType(), whole, by);
+      note(compute, passName, Verdict::Derived,
+           "index '" + cast<StringAttr>(compute.getIndexNames()[position]).getValue() + "' of " +
+               describe(compute) + " is split into blocks of " + Twine(*size) +
+               " and positions in them: each block is a product of its own");
+      divideIndex(compute, position, Groups{whole, count, *size});
+      return true;
+    }
   }
   return false;
 }
