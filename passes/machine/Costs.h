@@ -47,6 +47,11 @@ inline constexpr double savedByWideCopiesOfF32 = 6e-6, savedByWideCopiesOfF64 = 
 /// Saved of a term by the stored weights of a chain with many columns (StoreWeights).
 /// 16 x 128 rows, 512 columns, 4096 terms: 25 us for 170.
 inline constexpr double savedByStoredWeights = 3e-5;
+/// Saved of a term by a product over all places of an operand that is read at a place of two
+/// indices (SeparatePlaces). Predicted: 8 x 1024 x 1024 results of 64 terms take 2234 us.
+inline constexpr double termOfPlacedOperand = 4e-3;
+/// How many times the results of such a product there may be places of all rows. Assumed.
+inline constexpr double mostPlacesOfProduct = 2;
 /// A long function of one element (StoreInvariants).
 inline constexpr double longFunction = 1.4e-3;
 /// An instruction of one thread: 132 multiprocessors issue 128 a cycle at 1.7 GHz

@@ -14,6 +14,8 @@
 //    op only if the rule stores at least one of its results.
 // 4. Otherwise move a reduction that is the same for all elements of an enclosing reduction in
 //    front of that reduction.
+// 5. A product whose operand is read at a place of two indices gets a compute op over all places
+//    (SeparatePlaces.cpp).
 //
 // The pass takes a matrix product only if no other reduction beside it needs it. It declines values
 // of fewer than 32 bits, because a store would round them, and accesses that might be out of bounds
@@ -30,6 +32,7 @@
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/Notes.h"
 #include "passes/machine/limits/Operands.h"
+#include "passes/tensor/fuse/SeparatePlaces.h"
 #include "passes/tensor/fuse/Separation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -121,7 +124,8 @@ private:
       SmallVector<ReduceOp> reduces;
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
-        if ((isReducedProduct(reduce) && trySeparate(reduce, compute)) ||
+        if (separatePlaces(reduce, compute) ||
+            (isReducedProduct(reduce) && trySeparate(reduce, compute)) ||
             (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))) ||
             (isRowOfTerm(reduce, compute) && trySeparate(reduce, compute)))
           return true;

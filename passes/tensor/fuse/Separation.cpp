@@ -44,7 +44,7 @@ Value tk::extentOf(BlockArgument index, ComputeOp compute) {
   return isKernelLevel(bound, compute) ? bound : Value();
 }
 
-static StringAttr nameOf(BlockArgument index, ComputeOp compute) {
+StringAttr tk::nameOf(BlockArgument index, ComputeOp compute) {
   if (index.getOwner() == compute.getBlock())
     return cast<StringAttr>(compute.getIndexNames()[index.getArgNumber()]);
   auto reduce = cast<ReduceOp>(index.getOwner()->getParentOp());

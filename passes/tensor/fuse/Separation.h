@@ -16,6 +16,9 @@ Indices indicesOf(mlir::Operation *op);
 /// How many values an index has: `0 .. extent`, known before the compute op; else null.
 mlir::Value extentOf(mlir::BlockArgument index, ComputeOp compute);
 
+/// The name of an index of the compute op or of a reduction in it.
+mlir::StringAttr nameOf(mlir::BlockArgument index, ComputeOp compute);
+
 /// One reduction, and what goes with it, in a copy of its compute op.
 class Separation {
 public:
