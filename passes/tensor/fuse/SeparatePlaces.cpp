@@ -7,11 +7,11 @@
 //
 // 1. Find sums of products where an index stands in the place of one operand's axis and nowhere
 //    else. The other operand must have an index that this operand has only in the place.
-// 2. Replace that index by one over the axis, in a compute op of its own. Read that at the place.
-// It
-//    reads 0 where the operand is padded with 0.
-// 3. Decline if the axis makes that much more work, or if the store takes longer than the products
-//    on CUDA cores.
+// 2. Replace that index by one over the axis, in a compute op of its own. Read that at the place,
+//    and 0 where the operand is padded with 0.
+// 3. Decline if many rows take the operand at the same places, as tiles hold what is gathered for
+//    them. Decline if there are too many places, or if the store takes longer than the products on
+//    CUDA cores.
 //
 //   %y = tk.compute ["i","j"] {tk.reduce [sum] ["d"] {q[i, d] * r[i - j, d]}}
 //     =>
@@ -27,6 +27,7 @@
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
+#include "passes/machine/limits/Operands.h"
 #include "passes/tensor/fuse/Separation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -63,6 +64,7 @@ private:
   ComputeOp compute;
   KernelOp kernel;
   Indices indices, kept;
+  Indices shared; ///< of the other operand: rows that take the operand at the same places
   BlockArgument replaced;
   Value place, extent;
   bool isPadded = false;
@@ -139,10 +141,16 @@ bool PlacedProduct::hasRows() {
   for (unsigned side : {0U, 1U}) {
     Value placed = term->getOperand(side), other = term->getOperand(1 - side);
     Dependence onPlace(ValueRange{place});
-    if (onPlace.on(placed) && !onPlace.on(other))
-      return llvm::any_of(getIterationIndices(place), [&](BlockArgument index) {
-        return kept.contains(index) && !needs(placed, index) && needs(other, index);
-      });
+    if (!onPlace.on(placed) || onPlace.on(other))
+      continue;
+    const SmallVector<BlockArgument> ofPlace = getIterationIndices(place);
+    shared.clear();
+    for (BlockArgument index : kept)
+      if (needs(other, index) && !needs(placed, index) && !llvm::is_contained(ofPlace, index))
+        shared.insert(index);
+    return llvm::any_of(ofPlace, [&](BlockArgument index) {
+      return kept.contains(index) && !needs(placed, index) && needs(other, index);
+    });
   }
   return false;
 }
@@ -192,7 +200,11 @@ bool PlacedProduct::match() {
 }
 
 bool PlacedProduct::isWorthwhile() {
-  double before = 1, after = guessSize(kernel, extent), terms = 1;
+  double before = 1, after = guessSize(kernel, extent), terms = 1, rows = 1;
+  for (BlockArgument index : shared)
+    rows *= guessSize(kernel, extentOf(index, compute));
+  if (rows >= limits::store_products::leastRowsOfTile)
+    return false;
   for (BlockArgument index : indices)
     before *= guessSize(kernel, extentOf(index, compute));
   for (BlockArgument index : kept)
