@@ -81,8 +81,11 @@ static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names, gpu
   const gpu::KernelPlan plan = gpu::getPlan(function);
   const gpu::ScheduleAttr tiles = plan.tiles;
   std::string entries;
-  for (const auto &[name, size] : namedTiles(tiles, names))
+  for (const auto &[name, size] : namedTiles(tiles, names)) {
+    if (name.find('.') != std::string::npos) // an index that a pass has made
+      return "";
     entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
+  }
   if (entries.empty())
     return "";
   auto add = [&](StringRef key, const std::string &value) {

@@ -202,6 +202,10 @@ def check_schedule(root, documents):
     teams = json.loads(tkc("view", *options("linear_gelu", M=8192, N=14336, K=4096), "--json", "--quick"))
     expect("teams = 2" in teams["schedule"] and teams["schedule_plan"] == "", teams["schedule"])
     expect(teams["launches"][0]["pipeline"].endswith("shared memory has no room for the plan's 8"), teams["launches"][0]["pipeline"])
+    # An index that a pass has made has no entry.
+    groups = EXAMPLES.parent / "bench" / "programs" / "inference" / "act_quant_static.tk"
+    made = json.loads(tkc("view", groups, "--target", "sm_90a", "--dim", "R=8192", "--dim", "C=8192", "--json", "--quick"))
+    expect("c.group" in json.dumps(made["stages"]) and made["schedule"] == "" and made["schedule_plan"] is None, made["schedule"])
     for name, document in documents.items():
         expect(document["schedule_plan"] == "", document["schedule_plan"])
         expect(("consumers = " in document["schedule"]) == (name != "layernorm"), document["schedule"])
