@@ -195,8 +195,8 @@ static std::optional<TestedReduction> matchTested(ComputeOp compute, ReduceOp re
   TestedReduction tested;
   tested.reduce = reduce;
   SmallVector<TermCondition> conditions = TermConditions(reduce).found;
-  for (auto [condition, from] : conditions)
-    if (!from && isTest(condition, reduce))
+  for (const auto &[condition, from, divisor] : conditions)
+    if (!from && !divisor && isTest(condition, reduce))
       tested.tests.push_back(condition);
   llvm::SetVector<BlockArgument> places;
   for (Value test : tested.tests)
