@@ -174,6 +174,11 @@ bool PlacedProduct::match() {
       reduce.getKind(0) != ReduceKind::Sum || !reduce.getResult(0).getType().isF32() ||
       llvm::any_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() != 0; }))
     return false;
+  // The arguments of a scan are not indices alone.
+  if (!llvm::all_of(indices, [](BlockArgument index) {
+        return isa<ComputeOp, ReduceOp>(index.getOwner()->getParentOp());
+      }))
+    return false;
   for (BlockArgument index : indices) {
     if (!findPlace(index))
       continue;

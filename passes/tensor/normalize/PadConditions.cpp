@@ -53,7 +53,8 @@ private:
   void add(Value value, int64_t factor);
   void addTo(Value value, int64_t factor) {
     auto [term, isNew] = terms.try_emplace(value.getAsOpaquePointer(), 0);
-    if ((term->second += factor) == 0)
+    term->second += factor;
+    if (term->second == 0)
       terms.erase(term);
   }
   std::map<const void *, int64_t> terms;
@@ -245,9 +246,8 @@ bool tk::padConditions(ComputeOp compute, bool splits) {
   SmallVector<arith::SelectOp> choices;
   compute->walk([&](arith::SelectOp choice) { choices.push_back(choice); });
   for (arith::SelectOp choice : choices)
-    if (std::optional<SmallVector<Value>> rest;
-        isZero(choice.getFalseValue()) && isLoaded(choice.getTrueValue()) &&
-        (rest = partsBesidePad(kernel, choice)) && rest->empty()) {
+    if (isZero(choice.getFalseValue()) && isLoaded(choice.getTrueValue()) &&
+        partsBesidePad(kernel, choice) == SmallVector<Value>()) {
       choice.replaceAllUsesWith(choice.getTrueValue());
       choice.erase();
       changed = true;
