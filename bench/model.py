@@ -1,6 +1,7 @@
 """Predicted times of the cost model (tkc inspect) beside measured ones, over the programs of bench/model.txt.
 
     bench/model.py [WORD]…     only the lines that contain one of the words
+    --list FILE                the programs of a sizes.txt in their place: FILE --kernel NAME --dim NAME=SIZE … # TENSOR<LIMIT …
     --predict                  predict alone: needs no GPU
     --target ARCH              what is predicted for without a GPU (sm_90a)
     --measured FILE            take measured times from a file that an earlier call wrote
@@ -49,6 +50,19 @@ def parse_line(text):
             else:
                 case["dims"][key] = int(value)
     return case
+
+
+def listed_line(text):
+    """A line of a sizes.txt, whose options are those of tkc, as a line of model.txt; limits stand behind a #."""
+    options, _, limits = text.partition("#")
+    words = options.replace("--kernel ", "kernel=").replace("--dim ", "").split()
+    return " ".join([*words, *limits.split()])
+
+
+def load_listed(path, words):
+    lines = [line.strip() for line in open(path)]
+    lines = [line for line in lines if line and not line.startswith("#") and "--plan-dim" not in line]
+    return [parse_line(listed_line(line)) for line in lines if not words or any(word in line for word in words)]
 
 
 def load_cases(words):
@@ -216,6 +230,7 @@ def summarise(rows, what):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
+    parser.add_argument("--list")
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--parts", action="store_true")
     parser.add_argument("--launches", action="store_true")
@@ -228,7 +243,7 @@ def main():
     options.predict |= options.measured is not None
     options.target = options.target or ("sm_90a" if options.predict else "gpu")
     begin = time.time()
-    cases = load_cases(options.words)
+    cases = load_listed(options.list, options.words) if options.list else load_cases(options.words)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         reports = list(pool.map(lambda case: inspect(case, options), cases))
     known = take_measured(options.measured, cases, reports) if options.measured else {}
