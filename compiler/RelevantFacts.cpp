@@ -357,12 +357,16 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolateFor(size_t kernel, std::s
   settleExactDims(clone, facts);
   SmallVector<int64_t> least(facts.dims.size());
   // Bounds of batch-invariant kernels are raised, and say nothing of least sizes.
-  for (size_t d = 0; d < facts.dims.size() && sizeUses[kernel].empty(); ++d)
+  for (size_t d = 0; d < facts.dims.size() && sizeUses[kernel].empty(); ++d) {
+    // A launch may have a smaller size than the one that the plan is for.
+    if (options.plan_dims.count(kernelSignatures[kernel].dims[d]))
+      continue;
     if (auto sizes = sizeClass(kernel, d, target, facts.dims[d]))
       least[d] = sizes->above + 1;
     else if (!servesShorter && !facts.dims[d].serves_shorter && hasFineBound(kernel, d, target) &&
              facts.dims[d].upper <= longestKeptRow)
       least[d] = leastWithBound(facts.dims[d].upper);
+  }
   if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
     clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));
   if (isGpuText(target)) {

@@ -1,10 +1,14 @@
 //===- PairTerms.cpp - terms of two values --------------------------------===//
 #include "passes/analysis/PairTerms.h"
 
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/machine/limits/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -77,4 +81,59 @@ std::optional<PairTerm> tk::getPairTerm(Value term, Value m, Value n, Value k) {
   if (!splitter.add(term) || !splitter.result.a || !splitter.result.b)
     return std::nullopt;
   return std::move(splitter.result);
+}
+
+/// Is an index of `extent` values long enough for tiles? Where nothing is known, it is.
+static bool isLong(Value extent, int64_t least) {
+  const int64_t upper = getUpperBound(extent);
+  return upper < 0 || upper >= least;
+}
+
+/// Can the terms of `reduce` end where its tiles do?
+static bool hasWholeSlices(ReduceOp reduce, PairTerm &pair) {
+  if (reduce.getKind(0) == ReduceKind::Sum && isZeroOfZeros(pair))
+    return true;
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  return getSizeFact(kernel, reduce.getUpper()[0]).divisor % limits::plan_pairs::shortestSlice == 0;
+}
+
+/// The indices around `reduce`, each with its extent: its statement's, and those of reductions.
+static SmallVector<std::pair<Value, Value>> indicesAround(ReduceOp reduce) {
+  SmallVector<std::pair<Value, Value>> indices;
+  for (ReduceOp around : getEnclosingReductions(reduce))
+    for (unsigned n = 0; n < around.getNumIndices(); ++n)
+      indices.emplace_back(around.getIndex(n), around.getUpper()[n]);
+  auto compute = reduce->getParentOfType<ComputeOp>();
+  for (unsigned n = 0; n < compute.getNumIndices(); ++n)
+    indices.emplace_back(compute.getIndex(n), compute.getExtents()[n]);
+  return indices;
+}
+
+bool tk::isPairwise(ReduceOp reduce) {
+  if (reduce.isOnline() || reduce.getNumIndices() != 1 || reduce.getNumAccumulators() != 1)
+    return false;
+  const ReduceKind kind = reduce.getKind(0);
+  Type type = reduce.getResult(0).getType();
+  if ((kind != ReduceKind::Sum && kind != ReduceKind::Max && kind != ReduceKind::Min) ||
+      !type.isIntOrFloat() || type.getIntOrFloatBitWidth() != 32 ||
+      !matchPattern(reduce.getLower()[0], m_Zero()) || !isLong(reduce.getUpper()[0], limits::plan_pairs::leastTerms))
+    return false;
+  Value term = reduce.getYield().getValues()[0], k = reduce.getIndex(0);
+  const auto indices = indicesAround(reduce);
+  for (auto [m, rows] : indices)
+    for (auto [n, columns] : indices) {
+      if (m == n || !isLong(rows, limits::plan_pairs::leastSide) ||
+          !isLong(columns, limits::plan_pairs::leastSide))
+        continue;
+      if (std::optional<PairTerm> pair = getPairTerm(term, m, n, k);
+          pair && hasWholeSlices(reduce, *pair))
+        return true;
+    }
+  return false;
+}
+
+
+bool tk::computesPairs(ComputeOp compute) {
+  auto reduces = compute.getBlock()->getOps<ReduceOp>();
+  return llvm::hasSingleElement(reduces) && isPairwise(*reduces.begin());
 }

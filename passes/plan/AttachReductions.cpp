@@ -69,7 +69,8 @@ static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
       return false;
     values *= schedule.getTile()[index];
   }
-  return values >= leastTile && !analyzeStatement(kernel, producer).contractions.empty();
+  return values >= leastTile && (gpu::getPlan(producer).family == gpu::PlanFamily::Pairwise ||
+                                 !analyzeStatement(kernel, producer).contractions.empty());
 }
 
 /// Clones the terms of the reduction into the statement of the stored result.

@@ -107,6 +107,9 @@ namespace tk::limits::plan_pairs {
 /// Tiles of 256 rows spill where sizes are not known.
 inline constexpr int64_t mostRows = 128, leastRows = 8, leastSide = 32, longestSlice = 16,
                          shortestSlice = 8, shortestPaddedSlice = 2;
+/// Fewer terms of a pair take no longer than what follows from their sum: in the terms of another
+/// reduction they stay.
+inline constexpr int64_t leastTerms = 8;
 
 } // namespace tk::limits::plan_pairs
 

@@ -37,6 +37,13 @@ inline constexpr int64_t many = int64_t(1) << 30;
 
 } // namespace tk::limits::reduced_products
 
+namespace tk::limits::reduced_pairs {
+
+/// More bytes of pairs, written and read, are no scratch for a program that names none of them.
+inline constexpr double mostBytes = 4e9;
+
+} // namespace tk::limits::reduced_pairs
+
 namespace tk::limits::scan_reads {
 
 /// How many terms of each element a block may reduce beside a scan.

@@ -85,7 +85,7 @@ namespace tk::limits::pack_operands {
 /// latter if zeros behind the last element would count (passes/plan).
 inline constexpr int64_t leastSide = 32, leastTerms = 8;
 /// More instructions of an element take longer than its loads: tiles save nothing.
-inline constexpr double mostInstructions = 8;
+inline constexpr double mostInstructions = 32;
 
 } // namespace tk::limits::pack_operands
 

@@ -45,6 +45,10 @@ std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isK
 /// True if `reduce` is a matrix product in the elements of a reduction that is not online.
 bool isReducedProduct(ReduceOp reduce);
 
+/// True if `reduce` is a sum, or an extremum, over pairs in the elements of a reduction that is not
+/// online (ReducedPairs.cpp).
+bool isReducedPair(ReduceOp reduce);
+
 /// The matrix products equal to `reduce` in the elements of other reductions of its compute op. The
 /// maximum and the sum of a log-sum-exp, for example, have one each.
 llvm::SmallVector<ReduceOp> findTwins(ReduceOp reduce, ComputeOp compute);

@@ -175,6 +175,8 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     bool mayBeLink = !getEnclosingReductions(read.load).empty();
     if (why && !isHeavy(reduce) && isContraction(reduce) && mayBeLink)
       why = whyNotProducts(op, read, reach, maxExtra);
+    if (!why && !isHeavy(reduce))
+      why = whyNotPairs(reduce, read, reach);
     if (why)
       return why;
   }

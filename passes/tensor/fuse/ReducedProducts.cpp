@@ -185,7 +185,8 @@ SmallVector<ReduceOp> findTwins(ReduceOp reduce, ComputeOp compute) {
   SmallVector<ReduceOp> twins, around = getEnclosingReductions(reduce);
   compute->walk([&](ReduceOp other) {
     SmallVector<ReduceOp> aroundOther = getEnclosingReductions(other);
-    if (other == reduce || !isReducedProduct(other) || around.size() != aroundOther.size())
+    const bool mayBeTwin = isReducedProduct(other) || isReducedPair(other);
+    if (other == reduce || !mayBeTwin || around.size() != aroundOther.size())
       return;
     ScalarEquality equality;
     for (auto [a, b] : llvm::zip_equal(around, aroundOther)) {

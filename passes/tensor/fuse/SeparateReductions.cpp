@@ -125,7 +125,8 @@ private:
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
         if (separatePlaces(reduce, compute) ||
-            (isReducedProduct(reduce) && trySeparate(reduce, compute)) ||
+            ((isReducedProduct(reduce) || isReducedPair(reduce)) &&
+             trySeparate(reduce, compute)) ||
             (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))) ||
             (isRowOfTerm(reduce, compute) && trySeparate(reduce, compute)))
           return true;
@@ -139,15 +140,18 @@ private:
     IRMapping mapping;
     auto copy = cast<ComputeOp>(builder.clone(*compute, mapping));
     auto same = mapping.lookup(reduce.getResult(0)).getDefiningOp<ReduceOp>();
+    const bool isPair = isReducedPair(same);
     SmallVector<ReduceOp> twins;
-    if (isReducedProduct(same))
+    if (isReducedProduct(same) || isPair)
       twins = findTwins(same, copy);
     Separation separation(same, copy);
     bool isMade = separation.run();
     for (ReduceOp twin : twins)
       if (isMade)
         separation.take(twin);
-    std::optional<std::string> why = isMade ? separation.whyStored(maxExtra) : std::nullopt;
+    std::optional<std::string> why;
+    if (isMade)
+      why = separation.whyStored(maxExtra, isPair);
     if (why) {
       note(reduce, passName, Verdict::Derived,
            "the " + describe(reduce) + " becomes a statement of its own: " + *why);

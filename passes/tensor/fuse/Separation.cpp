@@ -10,6 +10,7 @@
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/fuse/ChosenResults.h"
+#include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -218,7 +219,19 @@ void Separation::take(ReduceOp twin) {
     statements.push_back(made);
 }
 
-std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
+/// The reason to store a sum over pairs that is read like that, or nothing.
+static std::optional<std::string> whyPairsStored(Read read) {
+  for (Operation *op : getProducerSlice(read.producer))
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      if (auto why = whyNotPairs(reduce, read, getReach(reduce, read)))
+        return why;
+  return std::nullopt;
+}
+
+std::optional<std::string> Separation::whyStored(int64_t maxExtra, bool isPair) const {
+  if (isPair)
+    for (Read read : reads)
+      return whyPairsStored(read);
   for (Read read : reads) {
     if (isStatisticOfInlined(read))
       return "a reader that computes its product again has no whole rows of it";

@@ -30,7 +30,7 @@ public:
   /// Has `twin`, an equal reduction elsewhere in the copy, read the statement, too.
   void take(ReduceOp twin);
   /// Why one of the reads stays, or nothing.
-  std::optional<std::string> whyStored(int64_t maxExtra) const;
+  std::optional<std::string> whyStored(int64_t maxExtra, bool isPair) const;
   void eraseStatements() {
     for (ComputeOp statement : statements)
       statement.erase();
