@@ -5,6 +5,7 @@
 // takes several results that share what it loads.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/limits/Elements.h"
 #include "passes/machine/limits/Shapes.h"
@@ -118,7 +119,10 @@ void Planner::planElements() {
     warps = 1;
     return;
   }
-  Value last = compute.getIndex(count - 1), other = indexAcross(*this, last);
+  // Where a condition says which elements in place change, it is one for a tile (BlockRows.cpp).
+  const SmallVector<Value> ofChange = indicesOfChange(shape.kernel, compute);
+  Value last = compute.getIndex(count - 1);
+  Value other = ofChange.empty() ? indexAcross(*this, last) : Value();
   warps = 8;
   perThread = coarse ? std::clamp<int64_t>(128 / shape.narrowestBits, 1, 8) : 1;
   int64_t rest = warps * 32 * perThread;
@@ -172,7 +176,7 @@ void Planner::planElements() {
   }
   for (unsigned p = count; p-- > 0 && rest > 1;) {
     Value index = compute.getIndex(p);
-    set(index, fit(index, rest));
+    set(index, llvm::is_contained(ofChange, index) ? 1 : fit(index, rest));
     rest /= tileOf(index);
   }
 }

@@ -97,6 +97,8 @@ public:
   };
   llvm::ArrayRef<mlir::Value> getArguments() { return arguments; }
   llvm::ArrayRef<GridAxis> getGrid() { return grid; }
+  /// How many tiles a block goes through, one after the other.
+  int64_t getTilesOfBlock() const { return tilesOfBlock; }
 
 private:
   HostSteps hostSteps;
@@ -152,6 +154,10 @@ private:
   unsigned axisOfParts(const TileReduction::Axis &reduced);
   void addStore(Store &store, mlir::Value value, mlir::Value buffer);
   mlir::LogicalResult addStores();
+
+  // BlockRows.cpp: tiles that stay as they are.
+  void planRows(const Store &store);
+  void skipRows();
 
   // BlockColumns.cpp: what blocks carry from tile to tile.
   std::optional<unsigned> counterOfBlocks(unsigned p);
@@ -361,6 +367,8 @@ private:
   std::optional<unsigned> clusterAxis; ///< along which the blocks of a cluster lie
   /// The parallel index that the block steps through, if any, and what scans carry along it.
   std::optional<unsigned> loopAxis;
+  int64_t tilesOfBlock = 1; ///< the launch has a block for so many tiles
+  mlir::Value numTiles;     ///< how many there are, where that is more than one
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
   unsigned leastDepth = 0; ///< of the scope of elementwise values
@@ -400,6 +408,10 @@ template <typename Fn> auto BlockProgram::inScope(unsigned depth, Fn body) {
     return result;
   }
 }
+
+/// The number of tiles: the product of the numbers along each axis.
+mlir::Value gridExtent(mlir::OpBuilder &builder, mlir::Location loc,
+                       llvm::ArrayRef<BlockProgram::GridAxis> axes);
 
 } // namespace tk
 

@@ -1,4 +1,5 @@
 //===- BlockStores.cpp - what a block stores, and where -------------------===//
+#include "passes/analysis/ChangedElements.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/PartLocations.h"
 
@@ -132,51 +133,19 @@ Axes BlockProgram::reduceStored(unsigned r, const Axes &own, Store &store) {
   return store.value.axes;
 }
 
-/// The parameter that result `r` of `compute` overwrites in place; null if there is none.
-static Value overwrittenBy(KernelOp kernel, ComputeOp compute, unsigned r) {
-  if (!gpu::getPlan(compute).inPlace)
-    return {};
-  size_t place = kernel.getResultNames().size();
-  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments()))
-    if (kernel.getParam(i).getInout() &&
-        kernel.getReturn().getResults()[place++] == compute.getResult(r))
-      return param;
-  return {};
-}
-
-/// Is `value` the element of `param` that result `r` overwrites, converted or not?
-static bool isOverwritten(Value value, Value param, ComputeOp compute, unsigned r) {
-  if (auto extension = value.getDefiningOp<arith::ExtFOp>())
-    value = extension.getIn();
-  auto load = value.getDefiningOp<LoadOp>();
-  if (!load || load.getTensor() != param || load.getPad())
-    return false;
-  SmallVector<Value> own;
-  for (unsigned p : compute.getIndicesOf(r))
-    own.push_back(compute.getIndex(p));
-  return llvm::equal(load.getIndices(), own);
-}
-
 /// An element in place that is what it was is not stored: `x = if c then v else x` stores `v` where
-/// `c` holds. Gives `c`, and `v` as `value`; null if the value is no such choice, or if `c` differs
-/// along the innermost index, along which a thread stores vectors.
+/// `c` holds. Gives `c`, and `v` as `value`; null if the value is no such choice.
 static Value keptElements(KernelOp kernel, ComputeOp compute, unsigned r, Value &value) {
-  Value param = overwrittenBy(kernel, compute, r);
-  auto rounding = value.getDefiningOp<arith::TruncFOp>();
-  auto choice = (rounding ? rounding.getIn() : value).getDefiningOp<arith::SelectOp>();
-  if (!param || !choice || !isOverwritten(choice.getFalseValue(), param, compute, r) ||
-      getTileReduction(compute, r))
+  std::optional<ChangedElement> changed = getChangedElement(kernel, compute, r);
+  if (!changed)
     return {};
-  const SmallVector<unsigned> positions = compute.getIndicesOf(r);
-  if (positions.empty() ||
-      Dependence{ValueRange{compute.getIndex(positions.back())}}.on(choice.getCondition()))
-    return {};
-  value = choice.getTrueValue();
-  if (rounding) {
+  value = changed->choice.getTrueValue();
+  if (changed->rounding) {
     OpBuilder inBody(compute.getYield());
-    value = arith::TruncFOp::create(inBody, rounding.getLoc(), rounding.getType(), value);
+    value = arith::TruncFOp::create(inBody, changed->rounding.getLoc(), changed->rounding.getType(),
+                                    value);
   }
-  return choice.getCondition();
+  return changed->choice.getCondition();
 }
 
 /// Evaluates what is stored to result `r`, and where.
@@ -273,6 +242,8 @@ LogicalResult BlockProgram::addStores() {
       return failure();
   for (Value value : taken)
     kernelValue(value);
+  if (count == 1)
+    planRows(stores.front());
   SmallVector<Store *> carried;
   SmallVector<Value> carriedTo;
   for (auto [r, store] : llvm::enumerate(stores)) {
@@ -291,6 +262,7 @@ LogicalResult BlockProgram::addStores() {
     addStore(store, store.value.value, buffer);
   }
   closeLoop();
+  skipRows();
   if (!carried.empty())
     carryThroughTiles(carried, carriedTo);
   return success();

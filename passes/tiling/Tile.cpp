@@ -53,30 +53,6 @@ using namespace tk;
 
 namespace {
 
-/// The number of blocks: the product of the numbers of tiles.
-Value gridExtent(OpBuilder &builder, Location loc, ArrayRef<BlockProgram::GridAxis> axes) {
-  Value total;
-  for (const BlockProgram::GridAxis &axis : axes) {
-    Value tiles = axis.extent;
-    if (axis.tile != 1) {
-      Value round = arith::ConstantIndexOp::create(builder, loc, axis.tile - 1);
-      Value size = arith::ConstantIndexOp::create(builder, loc, axis.tile);
-      tiles = arith::AddIOp::create(builder, loc, tiles, round);
-      tiles = FloorDivOp::create(builder, loc, tiles.getType(), tiles, size);
-    }
-    if (axis.atLeastOne) {
-      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-      tiles = arith::MaxSIOp::create(builder, loc, tiles, one);
-    }
-    if (axis.blocks != 1) {
-      Value blocks = arith::ConstantIndexOp::create(builder, loc, axis.blocks);
-      tiles = arith::MulIOp::create(builder, loc, tiles, blocks);
-    }
-    total = total ? Value(arith::MulIOp::create(builder, loc, total, tiles)) : tiles;
-  }
-  return total ? total : arith::ConstantIndexOp::create(builder, loc, 1);
-}
-
 /// The smallest tiles: each thread an element, each reduction one term at a time. More warps than a
 /// block has are those of a cluster.
 gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
@@ -187,6 +163,10 @@ struct Tile : tk::impl::TileBase<Tile> {
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());
+    if (program.getTilesOfBlock() > 1) {
+      Value tiles = arith::ConstantIndexOp::create(builder, loc, program.getTilesOfBlock());
+      grid = builder.createOrFold<arith::CeilDivSIOp>(loc, grid, tiles);
+    }
     if (func->isSpread()) {
       Value blocks = arith::ConstantIndexOp::create(builder, loc, func->getCluster());
       grid = arith::MulIOp::create(builder, loc, grid, blocks);

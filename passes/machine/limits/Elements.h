@@ -113,6 +113,16 @@ inline constexpr int64_t leastTerms = 8;
 
 } // namespace tk::limits::plan_pairs
 
+namespace tk::limits::block_rows {
+
+/// Tiles that a block goes through at most, and where sizes are not known. Blocks of a
+/// multiprocessor beside and behind each other.
+inline constexpr int64_t mostOfBlock = 256, tilesWhereUnknown = 64, blocksOfProcessor = 16;
+/// More tiles than any launch has.
+inline constexpr int64_t mostTiles = int64_t(1) << 40;
+
+} // namespace tk::limits::block_rows
+
 namespace tk::limits::plan_several_axes {
 
 /// Of so many tiles along an index the one that ends early is of no weight.

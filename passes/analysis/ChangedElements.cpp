@@ -1,0 +1,63 @@
+//===- ChangedElements.cpp - elements in place that change ----------------===//
+#include "passes/analysis/ChangedElements.h"
+
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/TileReductions.h"
+
+#include "dialects/tkgpu/TkGpuPlan.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// The parameter that result `r` of `compute` overwrites in place; null if there is none.
+static Value overwrittenBy(KernelOp kernel, ComputeOp compute, unsigned r) {
+  if (!gpu::getPlan(compute).inPlace)
+    return {};
+  size_t place = kernel.getResultNames().size();
+  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments()))
+    if (kernel.getParam(i).getInout() &&
+        kernel.getReturn().getResults()[place++] == compute.getResult(r))
+      return param;
+  return {};
+}
+
+/// Is `value` the element of `param` that result `r` overwrites, converted or not?
+static bool isOverwritten(Value value, Value param, ComputeOp compute, unsigned r) {
+  if (auto extension = value.getDefiningOp<arith::ExtFOp>())
+    value = extension.getIn();
+  auto load = value.getDefiningOp<LoadOp>();
+  if (!load || load.getTensor() != param || load.getPad())
+    return false;
+  SmallVector<Value> own;
+  for (unsigned p : compute.getIndicesOf(r))
+    own.push_back(compute.getIndex(p));
+  return llvm::equal(load.getIndices(), own);
+}
+
+std::optional<ChangedElement> tk::getChangedElement(KernelOp kernel, ComputeOp compute,
+                                                    unsigned r) {
+  Value param = overwrittenBy(kernel, compute, r), value = compute.getYield().getValues()[r];
+  auto rounding = value.getDefiningOp<arith::TruncFOp>();
+  auto choice = (rounding ? rounding.getIn() : value).getDefiningOp<arith::SelectOp>();
+  if (!param || !choice || !isOverwritten(choice.getFalseValue(), param, compute, r) ||
+      getTileReduction(compute, r))
+    return std::nullopt;
+  const SmallVector<unsigned> positions = compute.getIndicesOf(r);
+  if (positions.empty() ||
+      Dependence{ValueRange{compute.getIndex(positions.back())}}.on(choice.getCondition()))
+    return std::nullopt;
+  return ChangedElement{choice, rounding};
+}
+
+SmallVector<Value> tk::indicesOfChange(KernelOp kernel, ComputeOp compute) {
+  if (compute.getNumResults() != 1)
+    return {};
+  std::optional<ChangedElement> changed = getChangedElement(kernel, compute, 0);
+  if (!changed)
+    return {};
+  SmallVector<Value> indices;
+  for (BlockArgument index : getIterationIndices(changed->choice.getCondition()))
+    if (index.getOwner() == compute.getBlock())
+      indices.push_back(index);
+  return indices;
+}

@@ -1,0 +1,30 @@
+//===- ChangedElements.h - elements in place that change --------*- C++ -*-===//
+#ifndef TK_PASSES_ANALYSIS_CHANGEDELEMENTS_H
+#define TK_PASSES_ANALYSIS_CHANGEDELEMENTS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <optional>
+
+namespace tk {
+
+/// An element in place that is what it was unless a condition holds: `x = if c then v else x`.
+struct ChangedElement {
+  mlir::arith::SelectOp choice;
+  mlir::arith::TruncFOp rounding; ///< what rounds the choice to the result's type, or null
+};
+
+/// Result `r` of `compute` as such an element of the `inout` parameter that it overwrites. Nothing
+/// if it is none, or if the condition differs along the result's innermost index, along which a
+/// thread stores vectors.
+std::optional<ChangedElement> getChangedElement(KernelOp kernel, ComputeOp compute, unsigned r);
+
+/// The indices of `compute` that the condition of its only result, such an element, is over; empty
+/// if there is no such condition.
+llvm::SmallVector<mlir::Value> indicesOfChange(KernelOp kernel, ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_CHANGEDELEMENTS_H

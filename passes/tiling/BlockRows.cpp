@@ -1,0 +1,140 @@
+//===- BlockRows.cpp - blocks that skip what stays as it is ---------------===//
+//
+// Of an inout result a statement may change a few rows, and leave the others as they are: new keys
+// of a cache, for example. A tile that changes stores nothing where the condition is false, but a
+// block for each tile of a large cache takes longer than all that is stored.
+//
+// Where the condition is one for a whole tile, a block goes through several tiles, evaluates the
+// condition of each, and computes and stores those alone that change. The planner gives the
+// condition's indices tiles of one element (Planner::planElements).
+//
+// Before: a block for each p:         store v[p, :] -> x[p, :] masks(slot[p] >= 0)
+// After:  a block for 64 values of p: for p { if (slot[p] >= 0) { store v[p, :] -> x[p, :] } }
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/ChangedElements.h"
+#include "passes/machine/limits/Elements.h"
+#include "passes/plan/StatementShape.h"
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+
+using namespace limits::block_rows;
+
+Value tk::gridExtent(OpBuilder &builder, Location loc, ArrayRef<BlockProgram::GridAxis> axes) {
+  Value total;
+  for (const BlockProgram::GridAxis &axis : axes) {
+    Value tiles = axis.extent;
+    if (axis.tile != 1) {
+      Value round = arith::ConstantIndexOp::create(builder, loc, axis.tile - 1);
+      Value size = arith::ConstantIndexOp::create(builder, loc, axis.tile);
+      tiles = arith::AddIOp::create(builder, loc, tiles, round);
+      tiles = FloorDivOp::create(builder, loc, tiles.getType(), tiles, size);
+    }
+    if (axis.atLeastOne) {
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      tiles = arith::MaxSIOp::create(builder, loc, tiles, one);
+    }
+    if (axis.blocks != 1) {
+      Value blocks = arith::ConstantIndexOp::create(builder, loc, axis.blocks);
+      tiles = arith::MulIOp::create(builder, loc, tiles, blocks);
+    }
+    total = total ? arith::MulIOp::create(builder, loc, total, tiles).getResult() : tiles;
+  }
+  return total ? total : arith::ConstantIndexOp::create(builder, loc, 1).getResult();
+}
+
+/// How many tiles a block goes through: as many as leave each multiprocessor several blocks.
+static int64_t countTilesOfBlock(KernelOp kernel, ArrayRef<BlockProgram::GridAxis> axes,
+                                 int64_t processors) {
+  int64_t tiles = 1;
+  for (const BlockProgram::GridAxis &axis : axes) {
+    const int64_t most = getSizeFact(kernel, axis.extent).upper.value_or(-1);
+    if (most < 0)
+      return tilesWhereUnknown;
+    tiles = std::min(tiles * std::max<int64_t>(llvm::divideCeil(most, axis.tile), 1), mostTiles);
+  }
+  const int64_t share = tiles / (processors * blocksOfProcessor);
+  return share < 2 ? 1
+                   : std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(share)), mostOfBlock);
+}
+
+/// Has blocks go through several tiles where a condition says which of them change.
+void BlockProgram::planRows(const Store &store) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  const bool isOfTile = llvm::any_of(
+      store.masks, [](Value mask) { return mask.getType().isInteger(1) && mask.getDefiningOp(); });
+  if (!target || !isOfTile || loopAxis ||
+      gpu::getPlan(compute).family != gpu::PlanFamily::Elementwise ||
+      indicesOfChange(kernel, compute).empty())
+    return;
+  const int64_t count = countTilesOfBlock(kernel, grid, target.getProcessors());
+  if (count < 2)
+    return;
+  tilesOfBlock = count;
+  OpBuilder outside(compute);
+  numTiles = kernelValue(gridExtent(outside, loc, grid));
+}
+
+/// Wraps the program of a tile into a loop over the block's tiles, and what follows from the
+/// condition into that.
+void BlockProgram::skipRows() {
+  if (!numTiles)
+    return;
+  Block *block = func.getBlock();
+  auto ids = llvm::to_vector(block->getOps<gpu::ProgramIdOp>());
+  auto stores = llvm::to_vector(block->getOps<gpu::StoreOp>());
+  assert(ids.size() == 1 && stores.size() == 1 && "a tile of one result has one number");
+  gpu::ProgramIdOp id = ids.front();
+  gpu::StoreOp store = stores.front();
+  SmallVector<Operation *> all;
+  for (Operation &op : *block)
+    if (&op != id && !op.hasTrait<OpTrait::ConstantLike>())
+      all.push_back(&op);
+  OpBuilder outer = OpBuilder::atBlockEnd(block);
+  Value size = arith::ConstantIndexOp::create(outer, loc, tilesOfBlock);
+  Value zero = arith::ConstantIndexOp::create(outer, loc, 0);
+  Value one = arith::ConstantIndexOp::create(outer, loc, 1);
+  Value first = arith::MulIOp::create(outer, loc, id, size);
+  Value left = arith::SubIOp::create(outer, loc, numTiles, first);
+  Value end = arith::MinSIOp::create(outer, loc, size, left);
+  auto loop = scf::ForOp::create(outer, loc, zero, end, one);
+  Operation *bodyEnd = loop.getBody()->getTerminator();
+  OpBuilder inner(bodyEnd);
+  Value own = arith::AddIOp::create(inner, loc, first, loop.getInductionVar());
+  id.getResult().replaceAllUsesExcept(own, first.getDefiningOp());
+  for (Operation *op : all)
+    op->moveBefore(bodyEnd);
+  SmallVector<Value> ofTile, others;
+  SmallVector<Attribute> dims;
+  for (auto [mask, over] : llvm::zip_equal(store.getMasks(), store.getMaskDims()))
+    if (mask.getType().isInteger(1)) {
+      ofTile.push_back(mask);
+    } else {
+      others.push_back(mask);
+      dims.push_back(over);
+    }
+  Value condition = ofTile.front();
+  for (Value mask : ArrayRef<Value>(ofTile).drop_front())
+    condition = arith::AndIOp::create(inner, loc, condition, mask);
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+  (void)getBackwardSlice(condition, &slice, options);
+  store.getMasksMutable().assign(others);
+  store.setMaskDimsAttr(ArrayAttr::get(store.getContext(), dims));
+  auto changes = scf::IfOp::create(inner, loc, condition);
+  for (Operation *op : all)
+    if (!slice.contains(op))
+      op->moveBefore(changes.thenBlock()->getTerminator());
+}
