@@ -12,6 +12,7 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "merge-expressions", .summary = "Merge equal expressions."},
     {.name = "pad-conditions",
      .summary = "Leave out conditions that only keep an access inside its tensor."},
+    {.name = "band-products", .summary = "Multiply blocks of results by a band of a long filter."},
     {.name = "form-windows", .summary = "Let ranges of a bounded length begin at 0."},
     {.name = "unroll", .summary = "Write out reductions of few elements."},
     {.name = "only-terms", .summary = "Write out reductions of one element at most."},

@@ -116,7 +116,8 @@ bool tk::isPairwise(ReduceOp reduce) {
   Type type = reduce.getResult(0).getType();
   if ((kind != ReduceKind::Sum && kind != ReduceKind::Max && kind != ReduceKind::Min) ||
       !type.isIntOrFloat() || type.getIntOrFloatBitWidth() != 32 ||
-      !matchPattern(reduce.getLower()[0], m_Zero()) || !isLong(reduce.getUpper()[0], limits::plan_pairs::leastTerms))
+      !matchPattern(reduce.getLower()[0], m_Zero()) ||
+      !isLong(reduce.getUpper()[0], limits::plan_pairs::leastTerms))
     return false;
   Value term = reduce.getYield().getValues()[0], k = reduce.getIndex(0);
   const auto indices = indicesAround(reduce);
@@ -131,7 +132,6 @@ bool tk::isPairwise(ReduceOp reduce) {
     }
   return false;
 }
-
 
 bool tk::computesPairs(ComputeOp compute) {
   auto reduces = compute.getBlock()->getOps<ReduceOp>();

@@ -30,8 +30,8 @@ bool isZeroOfZeros(llvm::ArrayRef<mlir::Value> elements, llvm::ArrayRef<mlir::Op
 /// the three. Nothing if it is no such function.
 std::optional<PairTerm> getPairTerm(mlir::Value term, mlir::Value m, mlir::Value n, mlir::Value k);
 
-/// True if `reduce`, of its statement or in the terms of other reductions, is a pairwise contraction
-/// with enough rows, columns and terms for tiles of pairs (passes/plan/PlanPairs.cpp).
+/// True if `reduce`, of its statement or in the terms of other reductions, is a pairwise
+/// contraction with enough rows, columns and terms for tiles of pairs (passes/plan/PlanPairs.cpp).
 bool isPairwise(ReduceOp reduce);
 
 /// True if what `compute` reduces is one pairwise contraction, and nothing else.

@@ -126,6 +126,11 @@ Known KnownValues::evaluateArith(Operation *op) const {
       return get(condition.base ? select.getTrueValue() : select.getFalseValue());
     if (condition.kind == Known::Kind::Share && (condition.share == 0 || condition.share == 1))
       return get(condition.share == 1 ? select.getTrueValue() : select.getFalseValue());
+    // Where a tile ends before its last element, as a rule few elements are behind the end.
+    const Known inside = get(select.getTrueValue()), outside = get(select.getFalseValue());
+    if (inside.isLine() && outside.isLine() && inside.step == 0 && outside.step == 0 &&
+        (condition.kind == Known::Kind::Share || inside.base == outside.base))
+      return inside;
     return {};
   }
   // What is computed anew where a value is NaN is rare.
@@ -226,8 +231,8 @@ Known KnownValues::evaluateTile(Operation *op) {
     const bool isMask = broadcast.getType().getElementType().isInteger(1);
     if (source.isScalar() && isMask)
       return Known::mask(source.base != 0);
-    if (source.isScalar() && length)
-      return Known::line(source.base, 0, *length);
+    if (source.isScalar()) // of several axes, too, as all elements are equal
+      return Known::line(source.base, 0, broadcast.getType().getNumElements());
     return length ? source : Known();
   }
   if (auto extract = dyn_cast<gpu::ExtractOp>(op)) {
@@ -242,6 +247,12 @@ Known KnownValues::evaluateTile(Operation *op) {
   }
   if (isa<gpu::ConvertLayoutOp, gpu::HoldOp>(op))
     return get(op->getOperand(0));
+  if (auto reduce = dyn_cast<gpu::ReduceOp>(op)) {
+    const Known source = get(reduce.getSource());
+    const Known most = source.step == 0 ? extremumOf(reduce.getKind(), source) : Known();
+    auto type = cast<RankedTensorType>(reduce.getType());
+    return most.isScalar() ? Known::line(most.base, 0, type.getNumElements()) : Known();
+  }
   return {};
 }
 
@@ -261,8 +272,7 @@ void KnownValues::evaluate(Operation *op) {
       known = Known::scalar(number.getValue().getSExtValue() &
                             (number.getType().isInteger(1) ? 1 : -1));
     else if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-      if (std::optional<int64_t> length = lengthOf(result))
-        known = Known::line(splat.getSplatValue<APInt>().getSExtValue(), 0, *length);
+      known = Known::line(splat.getSplatValue<APInt>().getSExtValue(), 0, splat.getNumElements());
   } else if (isa<arith::ArithDialect>(op->getDialect()) || isa<FloorDivOp, FloorModOp>(op)) {
     known = evaluateArith(op);
   } else if (isa<RankedTensorType>(result.getType())) {

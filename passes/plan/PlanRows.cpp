@@ -296,6 +296,36 @@ void Planner::planRow(Operation *op, RowTiles &rows) {
   rows.filled = std::max(rows.filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
 }
 
+/// Does a range from `lower` to `upper` have values only where a stored result is NaN?
+static bool isEmptyUnlessNaN(Value lower, Value upper) {
+  if (auto least = upper.getDefiningOp<arith::MinSIOp>())
+    return isEmptyUnlessNaN(lower, least.getLhs()) || isEmptyUnlessNaN(lower, least.getRhs());
+  auto choice = upper.getDefiningOp<arith::SelectOp>();
+  auto test = choice ? choice.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  return test && test.getPredicate() == arith::CmpFPredicate::UNO &&
+         choice.getFalseValue() == lower;
+}
+
+/// Does `op` reduce terms only where a stored result is NaN?
+static bool hasTermsForNaN(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce &&
+         llvm::any_of(llvm::zip_equal(reduce.getLower(), reduce.getUpper()), [](auto bounds) {
+           auto [lower, upper] = bounds;
+           return isEmptyUnlessNaN(lower, upper);
+         });
+}
+
+/// A compute op that takes stored results and computes those that are NaN again is one over
+/// elements: its sums have no terms, as a rule.
+bool Planner::planChecks() {
+  if (!coarse || shape.reductions.empty() || !llvm::all_of(shape.reductions, hasTermsForNaN))
+    return false;
+  planElements();
+  setFamily(gpu::PlanFamily::RowReduction, gpu::PlanUnit::None);
+  return true;
+}
+
 void Planner::planRows() {
   if (planPairs())
     return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);

@@ -333,7 +333,9 @@ PlannedTiles tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, boo
   Planner planner(shape, target, coarse && !asked);
   if (planner.planSmallProduct())
     return planner.finish();
-  if (!shape.contractions.empty())
+  if (planner.planChecks())
+    shape.contractions.clear();
+  else if (!shape.contractions.empty())
     planner.planContractions();
   else if (!shape.reductions.empty())
     planner.planRows();

@@ -97,6 +97,7 @@ struct Planner {
   /// Gives blocks several rows of columns whose terms lie between offsets (PlanOffsetRows.cpp).
   bool planOffsetRows();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
+  bool planChecks();
   bool planPairs();
   int64_t planChunk(mlir::Operation *op);
   int64_t planScanAcross(ScanOp scan, mlir::Value across);

@@ -10,6 +10,29 @@
 
 #include <cstdint>
 
+namespace tk::limits::band_products {
+
+/// Results of a block, and the fewest taps and results along the filter's axis that have blocks.
+inline constexpr int64_t blockSizes[] = {64, 128};
+inline constexpr double leastTaps = 16, leastResults = 128;
+/// The band's terms are whole slices of so many.
+inline constexpr int64_t termsOfSlice = 64;
+/// How far a result's place may lie from the next one's.
+inline constexpr int64_t longestStep = 4;
+/// Nanoseconds of a term on CUDA cores (H200, f16, 8 x 256 x 4096 results of 127 taps: 650 us;
+/// bf16, 256 x 2048 results of 1 to 2048 terms: 221 us), and of one on the matrix unit at 600
+/// TFLOP/s.
+inline constexpr double termOfSum = 5e-4, termOfProduct = 3.3e-6;
+/// Bytes of an element of the band or of the windows, written and read; of a block's result, which
+/// two launches read, and one writes again in 16 bits.
+inline constexpr double bytesOfOperand = 4, bytesOfBlocks = 10;
+/// The band, the windows, the product and the check for NaN are launches.
+inline constexpr double launches = 5;
+/// Part of the sum's time that blocks may take.
+inline constexpr double mostOfTime = 0.7;
+
+} // namespace tk::limits::band_products
+
 namespace tk::limits::count_terms {
 
 /// Shares that are added up term by term.

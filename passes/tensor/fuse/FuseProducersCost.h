@@ -64,8 +64,8 @@ std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &r
 /// alone (ReducedProducts.cpp), or nothing.
 std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reach &reach);
 
-/// The reason why `reduce`, a sum over pairs, is not in the elements of a reduction over its rows or
-/// columns (ReducedPairs.cpp), or nothing.
+/// The reason why `reduce`, a sum over pairs, is not in the elements of a reduction over its rows
+/// or columns (ReducedPairs.cpp), or nothing.
 std::optional<std::string> whyNotPairs(ReduceOp reduce, Read read, const Reach &reach);
 
 /// The reason not to compute `product`, or the value that contains it, at the read, or nothing.

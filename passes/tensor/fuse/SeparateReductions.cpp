@@ -125,8 +125,7 @@ private:
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
         if (separatePlaces(reduce, compute) ||
-            ((isReducedProduct(reduce) || isReducedPair(reduce)) &&
-             trySeparate(reduce, compute)) ||
+            ((isReducedProduct(reduce) || isReducedPair(reduce)) && trySeparate(reduce, compute)) ||
             (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))) ||
             (isRowOfTerm(reduce, compute) && trySeparate(reduce, compute)))
           return true;

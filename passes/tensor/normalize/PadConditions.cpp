@@ -184,6 +184,28 @@ static bool isLoaded(Value value) {
   return isa_and_nonnull<LoadOp>(value.getDefiningOp());
 }
 
+bool tk::saysInside(KernelOp kernel, Value condition, ArrayRef<LoadOp> loads) {
+  SmallVector<Value> parts;
+  collectParts(condition, parts);
+  return llvm::all_of(parts, [&](Value part) {
+    std::optional<Linear> bound = boundOf(part);
+    return bound && llvm::any_of(loads, [&](LoadOp load) {
+             return llvm::is_contained(boundsOf(kernel, load), *bound);
+           });
+  });
+}
+
+void tk::computeNaNAgain(ReduceOp reduce, Value result) {
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, result, result);
+  reduce.getUpperMutable()[0].set(
+      arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0], reduce.getLower()[0]));
+  builder.setInsertionPointAfter(reduce);
+  auto chosen = arith::SelectOp::create(builder, loc, isNaN, reduce.getResult(0), result);
+  reduce.getResult(0).replaceAllUsesExcept(chosen, chosen);
+}
+
 /// Stores the product by itself, with its results in f32, and lets `reduce` compute those again
 /// that are NaN.
 static void storeProduct(ComputeOp compute, ReduceOp reduce) {
@@ -219,14 +241,8 @@ static void storeProduct(ComputeOp compute, ReduceOp reduce) {
   eraseDead(stored);
 
   builder.setInsertionPoint(reduce);
-  Value result = LoadOp::create(builder, loc, stored->getResult(0),
-                                compute.getBlock()->getArguments(), Value());
-  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, result, result);
-  reduce.getUpperMutable()[0].set(
-      arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0], reduce.getLower()[0]));
-  builder.setInsertionPointAfter(reduce);
-  auto chosen = arith::SelectOp::create(builder, loc, isNaN, reduce.getResult(0), result);
-  reduce.getResult(0).replaceAllUsesExcept(chosen, chosen);
+  computeNaNAgain(reduce, LoadOp::create(builder, loc, stored->getResult(0),
+                                         compute.getBlock()->getArguments(), Value()));
 }
 
 /// Is `reduce` a sum of products under a condition that says what the pad of a factor says?

@@ -14,6 +14,13 @@ inline constexpr llvm::StringLiteral storedApartAttrName = "tk.stored_apart";
 /// that are NaN are computed again.
 bool padConditions(ComputeOp compute, bool splits);
 
+/// True if each part of `condition` only says that a place of one of `loads` is inside its tensor.
+bool saysInside(KernelOp kernel, mlir::Value condition, llvm::ArrayRef<LoadOp> loads);
+
+/// Replaces the sum `reduce` by `result`, which stands before it. A result that is NaN is computed
+/// again by the sum.
+void computeNaNAgain(ReduceOp reduce, mlir::Value result);
+
 } // namespace tk
 
 #endif // TK_PASSES_TENSOR_NORMALIZE_PADCONDITIONS_H

@@ -40,6 +40,7 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/normalize/BandProducts.h"
 #include "passes/tensor/normalize/GroupFactors.h"
 #include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/normalize/RunningReferences.h"
@@ -335,6 +336,13 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
       getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
       for (ComputeOp compute : computes)
         changed |= padConditions(compute, /*splits=*/isForGpu);
+    });
+    fold();
+    patterns.run("band-products", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        changed |= isForGpu && formBandProducts(compute);
     });
     fold();
     patterns.run("form-windows", [&] {

@@ -18,9 +18,9 @@
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/OffsetRanges.h"
+#include "passes/analysis/PairTerms.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/analysis/PairTerms.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/Splits.h"
@@ -216,7 +216,8 @@ static bool canBeginInProducts(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
     if (!found || !readsForReductionsOnly(compute, found->stored))
       return false;
     auto producer = found->stored.getDefiningOp<ComputeOp>();
-    return (computesPlainProducts(producer) || computesPairs(producer)) && countContractionParts(producer) == 1;
+    return (computesPlainProducts(producer) || computesPairs(producer)) &&
+           countContractionParts(producer) == 1;
   });
 }
 
