@@ -1,5 +1,8 @@
 //===- SplitAtCollectives.cpp - local kernels and collectives, in order ---===//
 //
+// 0. A result that only copies what a collective delivers is that, and a collective that sends a
+// copy
+//    of a parameter sends the parameter.
 // 1. A level is what runs between two rounds of collectives. Parameters, and collectives of them,
 //    have level 0; a compute op has the highest level of what it reads; a collective of a computed
 //    tensor makes a tensor of the next level.
@@ -59,6 +62,8 @@ public:
   void run();
 
 private:
+  bool isOverwritten(BlockArgument tensor);
+  void leaveOutCopies();
   void setLevels();
   bool waitsForGather(Operation *op, unsigned level);
   void sink();
@@ -190,7 +195,74 @@ std::string Splitter::nameOfPart(unsigned number) {
   return name;
 }
 
+/// The tensor whose element at its own indices each element of `compute` is, but for conversions to
+/// a wider type and back; null if there is none, or another compute op makes it of more.
+static Value copiedBy(ComputeOp compute) {
+  if (compute.getNumResults() != 1 || compute.getResultIndices())
+    return {};
+  Type type = getElementTypeOrSelf(compute.getResult(0).getType());
+  ComputeOp at = compute;
+  Value value = compute.getYield().getValues()[0];
+  while (value) {
+    Operation *op = value.getDefiningOp();
+    if (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op)) {
+      value = op->getOperand(0);
+      // Rounded to fewer bits on the way, an element is another one.
+      if (value.getType().getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+        return {};
+      continue;
+    }
+    auto load = dyn_cast_or_null<LoadOp>(op);
+    if (!load || load.getPad() || !llvm::equal(load.getIndices(), at.getBlock()->getArguments()))
+      return {};
+    Value tensor = load.getTensor();
+    at = tensor.getDefiningOp<ComputeOp>();
+    if (!at)
+      return tensor.getType() == compute.getResult(0).getType() ? tensor : Value();
+    if (at.getNumResults() != 1 || at.getResultIndices())
+      return {};
+    value = at.getYield().getValues()[0];
+  }
+  return {};
+}
+
+bool Splitter::isOverwritten(BlockArgument tensor) {
+  for (auto [param, argument] : llvm::enumerate(kernel.getParamArguments()))
+    if (argument == tensor)
+      return kernel.getParam(param).getInout();
+  return true;
+}
+
+/// What a collective delivers is the result itself where nothing is left to compute, and a
+/// parameter is what it sends: a launch would copy it.
+void Splitter::leaveOutCopies() {
+  llvm::SmallSetVector<ComputeOp, 4> copies;
+  for (auto gather : block->getOps<AllGatherOp>()) {
+    auto compute = gather->getOperand(0).getDefiningOp<ComputeOp>();
+    auto sent = compute ? dyn_cast_or_null<BlockArgument>(copiedBy(compute)) : BlockArgument();
+    if (!sent || isOverwritten(sent))
+      continue;
+    gather->setOperand(0, sent);
+    copies.insert(compute);
+  }
+  Operation *end = block->getTerminator();
+  for (OpOperand &result : end->getOpOperands()) {
+    auto compute = result.get().getDefiningOp<ComputeOp>();
+    Value tensor = compute ? copiedBy(compute) : Value();
+    Operation *source = tensor ? tensor.getDefiningOp() : nullptr;
+    if (!source || !isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp>(source) ||
+        llvm::is_contained(end->getOperands(), tensor))
+      continue;
+    result.set(tensor);
+    copies.insert(compute);
+  }
+  for (ComputeOp compute : copies)
+    if (compute->use_empty())
+      compute->erase();
+}
+
 void Splitter::run() {
+  leaveOutCopies();
   setLevels();
   sink();
   Operation *end = block->getTerminator();
