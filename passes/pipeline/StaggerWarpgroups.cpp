@@ -16,16 +16,25 @@
 // In between they run unordered: if stages are late, the second one catches up, and no product is
 // late for that. In loops with fewer iterations, the second warpgroup waits in the first one.
 //
-//   for %k ... {                              for %k ... {
-//     phase_wait                                if last iterations begin at %k { turn follow }
-//     %d = dot ...                              phase_wait
-//     ...                                →      %d = dot ...
-//   }                                           if %k is the last iteration { turn lead }
+// A buffer that holds the steps of two tiles does not keep the first warpgroup from a second signal
+// before the second one has waited for the first signal. The barrier would take both signals for
+// one of each warpgroup, and the second warpgroup would wait forever. So only loops of more steps
+// than half the stages are ordered.
+//
+//   for %k ... {                              %long = steps > stages / 2
+//     phase_wait                              for %k ... {
+//     %d = dot ...                              if %long and last iterations begin at %k {
+//     ...                                →        turn follow
+//   }                                           }
+//                                               phase_wait
+//                                               %d = dot ...
+//                                               if %long and %k is the last { turn lead }
 //                                               ...
 //                                             }
 //
 // The pass declines loops with arithmetic on accumulators or register operands, buffers of one
-// stage, clusters whose blocks share stages, and kernels that give each warpgroup its own tiles.
+// stage, clusters whose blocks share stages, kernels that give each warpgroup its own tiles, and
+// loops that are known to be short.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -123,9 +132,34 @@ static void createTurn(OpBuilder &builder, Location loc, Value condition, TurnSt
   TurnOp::create(inside, loc, step);
 }
 
+/// Steps up to which the first warpgroup may be two signals ahead: the buffer holds them twice.
+static int64_t mostUnorderedSteps(Products products) {
+  return products.wait.getPhases().getType().getStages() / 2;
+}
+
+/// Is the loop known to have no more than mostUnorderedSteps?
+static bool isShort(Products products) {
+  std::optional<APInt> steps = products.loop.getStaticTripCount();
+  return steps && steps->sle(mostUnorderedSteps(products));
+}
+
+/// Whether the loop has more steps than mostUnorderedSteps; nothing where that is known.
+static Value createIsLong(Products products) {
+  scf::ForOp loop = products.loop;
+  if (loop.getStaticTripCount())
+    return Value();
+  Location loc = loop.getLoc();
+  OpBuilder builder(loop);
+  Value most = arith::ConstantIndexOp::create(builder, loc, mostUnorderedSteps(products));
+  Value length = arith::SubIOp::create(builder, loc, loop.getUpperBound(), loop.getLowerBound());
+  Value span = arith::MulIOp::create(builder, loc, loop.getStep(), most);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, length, span);
+}
+
 static void stagger(Products products) {
   scf::ForOp loop = products.loop;
   Location loc = loop.getLoc();
+  Value isLong = createIsLong(products);
   OpBuilder builder(products.wait);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -143,10 +177,14 @@ static void stagger(Products products) {
   Value wasEarly = compare(arith::CmpIPredicate::sgt, before, span);
   Value isFirst = compare(arith::CmpIPredicate::eq, at, loop.getLowerBound());
   Value begins = arith::OrIOp::create(builder, loc, wasEarly, isFirst);
-  createTurn(builder, loc, arith::AndIOp::create(builder, loc, isLate, begins), TurnStep::Follow);
+  auto inLongLoops = [&](Value condition) -> Value {
+    return isLong ? arith::AndIOp::create(builder, loc, isLong, condition) : condition;
+  };
+  Value isHere = arith::AndIOp::create(builder, loc, isLate, begins);
+  createTurn(builder, loc, inLongLoops(isHere), TurnStep::Follow);
   builder.setInsertionPointAfter(products.last);
   Value isLast = compare(arith::CmpIPredicate::sle, left, step);
-  createTurn(builder, loc, isLast, TurnStep::Lead);
+  createTurn(builder, loc, inLongLoops(isLast), TurnStep::Lead);
 }
 
 namespace {
@@ -164,6 +202,10 @@ struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
           roles.size() == 1 ? findProducts(roles.front()) : std::nullopt;
       if (!products || products->wait.getPhases().getType().getStages() < 2) {
         decline(function, pass, "no loop multiplies plain operands from a buffer of two stages");
+        continue;
+      }
+      if (isShort(*products)) {
+        decline(function, pass, "the buffer holds the steps of two tiles");
         continue;
       }
       stagger(*products);

@@ -7,9 +7,14 @@
 
 // The second warpgroup waits before the stage of its last steps, one fewer than stages, or of the first one; the
 // first one leads when the products of its last step have begun. Such a loop takes no turns, and a warpgroup alone
-// has nobody to lead.
+// has nobody to lead. A loop of no more steps than half the stages has neither: the first warpgroup could lead twice
+// before the second one waits.
 // CHECK-LABEL: tkgpu.func @sums
 // CHECK: scf.for
+// CHECK: %[[HALF:.*]] = arith.constant 2
+// CHECK-NEXT: %[[LENGTH:.*]] = arith.subi
+// CHECK-NEXT: %[[MOST:.*]] = arith.muli %{{.*}}, %[[HALF]]
+// CHECK-NEXT: %[[LONG:.*]] = arith.cmpi sgt, %[[LENGTH]], %[[MOST]]
 // CHECK: scf.for %[[K:.*]] = %[[LOW:.*]] to %[[END:.*]] step %[[STEP:.*]] iter_args
 // CHECK-DAG: %[[LEFT:.*]] = arith.subi %[[END]], %[[K]]
 // CHECK-DAG: %[[STEPS:.*]] = arith.constant 3
@@ -20,14 +25,16 @@
 // CHECK-DAG: %[[FIRST:.*]] = arith.cmpi eq, %[[K]], %[[LOW]]
 // CHECK-DAG: %[[BEGINS:.*]] = arith.ori %[[EARLY]], %[[FIRST]]
 // CHECK: %[[NOW:.*]] = arith.andi %[[LATE]], %[[BEGINS]]
-// CHECK-NEXT: scf.if %[[NOW]] {
+// CHECK-NEXT: %[[FOLLOWS:.*]] = arith.andi %[[LONG]], %[[NOW]]
+// CHECK-NEXT: scf.if %[[FOLLOWS]] {
 // CHECK-NEXT: tkgpu.turn follow
 // CHECK-NEXT: }
 // CHECK-NEXT: tkgpu.phase_wait
 // CHECK: tkgpu.warpgroup_dot
 // CHECK: tkgpu.warpgroup_dot
 // CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sle, %[[LEFT]], %[[STEP]]
-// CHECK-NEXT: scf.if %[[LAST]] {
+// CHECK-NEXT: %[[LEADS:.*]] = arith.andi %[[LONG]], %[[LAST]]
+// CHECK-NEXT: scf.if %[[LEADS]] {
 // CHECK-NEXT: tkgpu.turn lead
 // CHECK: tkgpu.warpgroup_wait
 // ALONE-LABEL: tkgpu.func @sums
@@ -155,6 +162,61 @@ tkgpu.func @held args ["n", "tiles"] {
         %next = arith.addi %slot, %c1 : index
         tkgpu.phase_arrive %empty[%first] : <4>
         scf.yield %d, %next, %slot, %before : tensor<128x32xf32>, index, index, index
+      }
+    }
+  }
+  tkgpu.return
+} {num_warps = 8 : i64, producer_warps = 4 : i64}
+
+// Two steps of 64 of four stages are known to be too few.
+// CHECK-LABEL: tkgpu.func @short
+// CHECK-NOT: tkgpu.turn
+tkgpu.func @short args ["tiles"] {
+^bb0(%tiles: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %end = arith.constant 128 : index
+  %zero = arith.constant dense<0.0> : tensor<128x32xf32>
+  %a = tkgpu.alloc_shared : !a
+  %b = tkgpu.alloc_shared : !b
+  %full = tkgpu.alloc_phases arrivals 1 : <4>
+  tkgpu.warp_roles producer {
+  } consumer {
+    scf.for %t = %c0 to %tiles step %c1 {
+      %r = scf.for %k = %c0 to %end step %c64 iter_args(%s = %zero) -> (tensor<128x32xf32>) {
+        tkgpu.phase_wait %full[%c0] parity %c0 : <4>
+        %p = tkgpu.warpgroup_dot %a, %b, %s : !a, !b -> tensor<128x32xf32>
+        %d = tkgpu.warpgroup_wait %p pending 1 : tensor<128x32xf32> -> tensor<128x32xf32>
+        scf.yield %d : tensor<128x32xf32>
+      }
+    }
+  }
+  tkgpu.return
+} {num_warps = 8 : i64, producer_warps = 4 : i64}
+
+// Three steps are enough.
+// CHECK-LABEL: tkgpu.func @long
+// CHECK: tkgpu.turn follow
+// CHECK: tkgpu.turn lead
+tkgpu.func @long args ["tiles"] {
+^bb0(%tiles: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %end = arith.constant 192 : index
+  %zero = arith.constant dense<0.0> : tensor<128x32xf32>
+  %a = tkgpu.alloc_shared : !a
+  %b = tkgpu.alloc_shared : !b
+  %full = tkgpu.alloc_phases arrivals 1 : <4>
+  tkgpu.warp_roles producer {
+  } consumer {
+    scf.for %t = %c0 to %tiles step %c1 {
+      %r = scf.for %k = %c0 to %end step %c64 iter_args(%s = %zero) -> (tensor<128x32xf32>) {
+        tkgpu.phase_wait %full[%c0] parity %c0 : <4>
+        %p = tkgpu.warpgroup_dot %a, %b, %s : !a, !b -> tensor<128x32xf32>
+        %d = tkgpu.warpgroup_wait %p pending 1 : tensor<128x32xf32> -> tensor<128x32xf32>
+        scf.yield %d : tensor<128x32xf32>
       }
     }
   }
