@@ -263,24 +263,30 @@ void WarpSpecialization::allocate() {
 }
 
 /// Registers are scarce where accumulators are large and all threads together cannot have as many
-/// as one could use. ptxas must know how many a thread begins with: a block has a processor.
+/// as one could use. ptxas must know how many a thread begins with: a block has a processor, or
+/// shares it with as many as the plan of a chain says.
 void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   int64_t accumulators = 0;
   function.walk([&](WarpgroupDotOp dot) {
     LayoutAttr layout = getLayout(dot.getType());
     accumulators += 4 * (layout ? layout.getNumRegisters() : 1);
   });
-  if (accumulators < kLargeAccumulators)
+  const KernelPlan plan = getPlan(function);
+  const int64_t blocks = plan.family == PlanFamily::FusedGemm && plan.tiles
+                             ? std::max<int64_t>(plan.tiles.getPersistent(), 1)
+                             : 1;
+  if (accumulators < kLargeAccumulators && blocks == 1)
     return;
+  const int64_t registers = registersOfProcessor / blocks;
   int64_t consumers = function.getBlockWarps() * 32, producers = function.getProducerWarps() * 32;
-  if (registersOfProcessor / (consumers + producers) >= mostRegistersOfThread)
+  if (registers / (consumers + producers) >= mostRegistersOfThread)
     return;
   bool wantsAll = consumers >= kManyConsumers || accumulators >= kLargestAccumulators;
   int64_t ofProducer = wantsAll ? kFewestRegisters : kProducerRegisters;
   // What can move is what the block began with: a multiple of eight for each thread.
-  int64_t pool = registersOfProcessor / (consumers + producers) / 8 * 8 * (consumers + producers);
+  int64_t pool = registers / (consumers + producers) / 8 * 8 * (consumers + producers);
   int64_t rest = (pool - producers * ofProducer) / consumers / 8 * 8;
-  function.setMinBlocks(1);
+  function.setMinBlocks(blocks);
   roles.setProducerRegisters(ofProducer);
   roles.setConsumerRegisters(std::min(rest, mostRegistersOfThread));
 }

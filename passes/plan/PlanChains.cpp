@@ -167,6 +167,11 @@ static int64_t countChains(const Contraction &outer) {
   return std::max<int64_t>(maxima, 1);
 }
 
+/// The registers that a thread of a block's `consumers` warpgroups has, of the block's `registers`.
+static int64_t registersOfConsumer(int64_t registers, int64_t consumers) {
+  return (registers - threadsOfWarpgroup * registersOfCopies) / (threadsOfWarpgroup * consumers);
+}
+
 /// Do the tiles of all scores that a step computes weights from, over `terms` of them, fit a
 /// thread's registers beside all sums of weights that the loop carries, as the gradients of
 /// attention have two of either? Weights take the registers of scores.
@@ -179,12 +184,31 @@ bool Planner::haveRegisters(Contraction &outer, int64_t columns, int64_t consume
       for (Value sum : other.op->getResults())
         scores.insert(getJointSum(cast<OpResult>(sum)));
   }
-  int64_t threads = threadsOfWarpgroup * (consumers + 1);
-  int64_t ofThread = (registersOfProcessor - threadsOfWarpgroup * registersOfCopies) /
-                     (threads - threadsOfWarpgroup);
+  int64_t ofThread = registersOfConsumer(registersOfProcessor, consumers);
   int64_t ofRow = sums * columns + int64_t(scores.size()) * terms;
   return sums + scores.size() <= 2 ||
          ofRow * rowsOfWarpgroup / threadsOfWarpgroup <= ofThread - registersBeside;
+}
+
+/// A warpgroup whose chain has a single step, as in windows of an image, does one thing after the
+/// other: it waits for factors, for both products and for the store. Other blocks work meanwhile,
+/// as many as have registers and two stages each.
+void Planner::planShortChain(Contraction &outer) {
+  const int64_t bytes = outer.operand.getIntOrFloatBitWidth() / 8 * tileOf(outer.n);
+  const int64_t ofStage = (rowsOfWarpgroup + 2 * tileOf(outer.k)) * bytes;
+  const int64_t ofResult = rowsOfWarpgroup * bytes;
+  const int64_t ofThread = registersBeside + (2 * tileOf(outer.k) + tileOf(outer.n)) *
+                                                 rowsOfWarpgroup / threadsOfWarpgroup;
+  for (int64_t blocks = mostBlocksOfShortChain; blocks > 1; --blocks) {
+    const int64_t room = (target.getShared() + sharedOfSystem) / blocks - sharedOfSystem;
+    const int64_t fitting = (room - ofResult - sharedOfSystem) / ofStage;
+    if (fitting < leastStagesOfShortChain ||
+        ofThread > registersOfConsumer(registersOfProcessor / blocks, 1))
+      continue;
+    persistent = blocks;
+    stages = std::min(stages, fitting);
+    return;
+  }
 }
 
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers; those of
@@ -226,7 +250,9 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   const bool haveLengths = consumers == 1 && areLoaded && holdsParts(shape.compute) &&
                            columns > narrowOutputs && columns <= 128;
   haveRoom &= !haveLengths;
-  set(outer.k, columns <= 128 && haveRoom ? 128 : 64);
+  // A range that a step of half as many terms holds has no other step.
+  const std::optional<int64_t> terms = shape.upperOf(outer.k);
+  set(outer.k, columns <= 128 && haveRoom && !(terms && *terms <= rowsOfWarpgroup) ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;
   for (Contraction &inner : shape.contractions) {
@@ -241,6 +267,9 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = haveLengths ? 3 : 4; // as far as shared memory reaches
   persistent = block.persistent.value_or(!areLoaded);
+  if (persistent && !block.persistent && haveRoom && consumers == 1 && isAlone && terms &&
+      *terms <= tileOf(outer.k))
+    planShortChain(outer);
   group = walkedTogether(outer);
 }
 

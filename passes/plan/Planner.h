@@ -89,6 +89,7 @@ struct Planner {
   int64_t consumersOfChain(Contraction &outer);
   bool haveRegisters(Contraction &outer, int64_t columns, int64_t consumers, int64_t terms);
   void planWarpgroupChain(Contraction &outer);
+  void planShortChain(Contraction &outer);
   /// Gives blocks several results, and threads parts of the elements that these share, if there are
   /// such elements (PlanShared.cpp).
   bool planShared();

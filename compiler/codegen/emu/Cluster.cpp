@@ -57,7 +57,8 @@ const char *Cluster::name(Waiting what) {
 
 void Cluster::beginBlocks() {
   // What a thread may have when all have the same.
-  const unsigned registers = std::min(maxRegisters - 1, numRegisters / shape.threads) / 8 * 8;
+  const unsigned registers =
+      std::min(maxRegisters - 1, numRegisters / (shape.threads * shape.blocks)) / 8 * 8;
   for (auto &block : blocks) {
     block->shared.reset(shape.sharedBytes);
     block->atBarrier = 0;

@@ -16,6 +16,7 @@ namespace tk::emu {
 /// What the blocks of a launch have in common.
 struct LaunchShape {
   unsigned threads = 0;            ///< a block
+  unsigned blocks = 1;             ///< that share a multiprocessor's registers
   unsigned cluster[3] = {1, 1, 1}; ///< blocks
   int grid[3] = {1, 1, 1};         ///< blocks
   size_t sharedBytes = 0;          ///< a block

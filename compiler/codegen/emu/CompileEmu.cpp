@@ -29,6 +29,7 @@ struct alignas(64) MapParameter {
 struct Entry {
   Cluster::Kernel call = nullptr;
   std::vector<Parameter> parameters;
+  unsigned blocks = 1; ///< that share a multiprocessor's registers, as its launch bounds say
 };
 
 class EmulatedKernels final : public detail::Emulator {
@@ -162,6 +163,7 @@ void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Tim
   order = Order();
   LaunchShape shape;
   shape.threads = count;
+  shape.blocks = entry.blocks;
   shape.sharedBytes = static_cast<size_t>(ready.shared_bytes);
   for (int axis = 0; axis < 3; ++axis) {
     shape.cluster[axis] = launch.cluster[axis];
@@ -252,6 +254,14 @@ std::vector<std::string> distinctSymbols(const LaunchPlan &plan) {
   return names;
 }
 
+/// The least number of blocks of __launch_bounds__ in front of the kernel's name; 1 without one.
+std::string blocksOf(const std::string &text, const std::string &name) {
+  const size_t at = text.find(")\n" + name + "(");
+  const size_t bounds = at == std::string::npos ? at : text.rfind("__launch_bounds__(", at);
+  const size_t comma = bounds == std::string::npos ? bounds : text.find(", ", bounds);
+  return comma < at ? text.substr(comma + 2, at - comma - 2) : "1";
+}
+
 /// The text with, for each kernel, how to call and describe it.
 std::string withEntries(const std::string &text, const std::vector<std::string> &names) {
   std::string result = text + "\n";
@@ -261,6 +271,8 @@ std::string withEntries(const std::string &text, const std::vector<std::string> 
     result += "extern \"C\" int tk_emu_describe_" + name +
               "(tk::emu::Parameter *to, int room) { return tk::emu::describe(::" + name +
               ", to, room); }\n";
+    result += "extern \"C\" unsigned tk_emu_blocks_" + name + "() { return " +
+              blocksOf(text, name) + "; }\n";
   }
   return result;
 }
@@ -270,10 +282,12 @@ Expected<Entry> findEntry(const HostCode &code, const std::string &symbol) {
   entry.call = reinterpret_cast<Cluster::Kernel>(code.symbol("tk_emu_call_" + symbol));
   auto describe =
       reinterpret_cast<int (*)(Parameter *, int)>(code.symbol("tk_emu_describe_" + symbol));
-  if (!entry.call || !describe)
+  auto blocks = reinterpret_cast<unsigned (*)()>(code.symbol("tk_emu_blocks_" + symbol));
+  if (!entry.call || !describe || !blocks)
     return Error(ErrorCode::internal, "the emitted text has no kernel '" + symbol + "'");
   entry.parameters.resize(static_cast<size_t>(describe(nullptr, 0)));
   describe(entry.parameters.data(), static_cast<int>(entry.parameters.size()));
+  entry.blocks = blocks();
   return entry;
 }
 

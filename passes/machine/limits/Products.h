@@ -32,6 +32,9 @@ inline constexpr int64_t blocksThatShare = 4;
 inline constexpr int64_t narrowOutputs = 64;
 /// Registers that threads of copies keep of theirs, and those that a thread needs beside tiles.
 inline constexpr int64_t registersOfCopies = 40, registersBeside = 24;
+/// Blocks on a multiprocessor of chains of one warpgroup and one step, and stages that each has at
+/// least. Assumed.
+inline constexpr int64_t mostBlocksOfShortChain = 3, leastStagesOfShortChain = 2;
 
 } // namespace tk::limits::plan_chains
 
