@@ -38,6 +38,14 @@ std::optional<IndexOrMirror> matchIndexOrMirror(Value value, Value extent, Compu
 }
 
 std::optional<IndexOrMirror> getScanPosition(ScanOp scan, ComputeOp compute) {
+  if (auto number = dyn_cast<BlockArgument>(scan.getPosition()))
+    if (auto around = dyn_cast<ScanOp>(number.getOwner()->getParentOp())) {
+      std::optional<IndexOrMirror> found = getScanPosition(around, compute);
+      const bool isSameRange = isConstantIntValue(around.getLower(), 0) &&
+                               isConstantIntValue(scan.getLower(), 0) &&
+                               around.getUpper() == scan.getUpper();
+      return found && !found->isMirrored && isSameRange ? found : std::nullopt;
+    }
   return matchIndexOrMirror(scan.getPosition(), scan.getUpper(), compute);
 }
 

@@ -16,7 +16,8 @@ std::optional<IndexOrMirror> matchIndexOrMirror(mlir::Value value, mlir::Value e
                                                 ComputeOp compute);
 
 /// The index of its statement that `scan` is taken at, of all of whose range it scans. At its
-/// mirror image it is a backward scan: that of each element and those behind it.
+/// mirror image it is a backward scan: that of each element and those behind it. In the terms of
+/// another scan it may be taken at the number of the term, and follows the other scan's index.
 std::optional<IndexOrMirror> getScanPosition(ScanOp scan, ComputeOp compute);
 
 /// The chunk, of so many elements, in which `scan` begins anew: `n` where it begins at `i / n * n`,

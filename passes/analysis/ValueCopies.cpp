@@ -3,6 +3,7 @@
 
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanPosition.h"
 #include "passes/analysis/ScheduleEntries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,14 +61,31 @@ static bool areApart(OpResult a, OpResult b) {
 
 static bool haveSameNames(ReduceOp a, ReduceOp b) { return a.getIndexNames() == b.getIndexNames(); }
 
+/// The operation around the scans that `op` is the innermost of. The number of each scan's term
+/// counts as the index of the statement that the scan is taken at.
+static Operation *leaveScans(Operation *op, ScalarEquality &equality) {
+  auto compute = op->getParentOfType<ComputeOp>();
+  for (auto scan = dyn_cast<ScanOp>(op); scan; scan = dyn_cast<ScanOp>(op)) {
+    if (!getScanPosition(scan, compute))
+      return op;
+    equality.identify(scan.getBlock()->getArgument(0), scan.getPosition());
+    equality.identify(scan.getPosition(), scan.getBlock()->getArgument(0));
+    op = scan->getParentOp();
+  }
+  return op;
+}
+
 /// Are the copies the same computation in loops of one statement over the same ranges? Tiles are
 /// those of the statement, so that each loop computes its copy with the same instructions, unless a
-/// schedule block, which goes by names, says otherwise.
+/// schedule block, which goes by names, says otherwise. A scan in the terms of another one is the
+/// same as beside that.
 static bool areAlike(OpResult a, OpResult b) {
   ScalarEquality equality;
   Operation *x = a.getOwner()->getParentOp(), *y = b.getOwner()->getParentOp();
   if (x == y)
     return false; // equal ones in one place would be one
+  x = leaveScans(x, equality);
+  y = leaveScans(y, equality);
   const bool isScheduled =
       static_cast<bool>(findScheduleBlock(a.getOwner()->getParentOfType<KernelOp>()));
   for (; x != y; x = x->getParentOp(), y = y->getParentOp()) {

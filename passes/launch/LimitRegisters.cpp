@@ -13,7 +13,8 @@
 //    forces a spill.
 // 4. It asks for up to 8 blocks if the tiles that are loaded after the reduction fit, too. With
 //    misalignment shifts (`tkgpu.funnel`), a thread gets 48 registers to compute with, and the
-//    limit is 8. A persistent schedule bounds the number. Fewer than 2 blocks are no limit.
+//    limit is 8. A persistent schedule bounds the number. Fewer than 2 blocks are no limit. Nor is
+//    there one for threads that scan alone in a loop, of which there are as many as states.
 //
 // Pattern `consumers` sets the registers of consumer threads in kernels that rescale accumulators:
 //
@@ -345,9 +346,11 @@ private:
   /// Asks for several blocks a multiprocessor; true if it did.
   static bool limitBlocks(FuncOp function) {
     int64_t across = -1, withLoads = 0, carried = 0;
-    bool hasProduct = false, hasFunnels = false;
+    bool hasProduct = false, hasFunnels = false, hasStates = false;
     function.walk([&](Operation *op) {
       hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
+      hasStates |= isa<gpu::ScanOp>(op) && isa<scf::ForOp>(op->getParentOp()) &&
+                   !crossesWarps(op->getOperand(0), cast<gpu::ScanOp>(op).getAxis());
       hasFunnels |= isa<FunnelOp>(op);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         carried = std::max(carried, registersCarried(loop));
@@ -359,6 +362,8 @@ private:
     });
     if (across < 0 || hasProduct)
       return decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
+    if (hasStates)
+      return decline(function, "tk-limit-registers:blocks", "threads carry the states of a scan");
     across = std::max(across, carried);
     withLoads = std::max(withLoads, carried);
     int64_t threads = function.getBlockWarps() * 32;

@@ -85,3 +85,29 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
   }
   return blockedLayout(context, shape, blocked);
 }
+
+/// States that are scanned along one axis and reduced along another: a thread has all steps of
+/// neighbouring states. It scans alone, and computes once for its states what depends on the step.
+/// Consecutive threads have the other states, before the next column's.
+LayoutAttr LayoutChoice::fromStates(unsigned component) const {
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  const int64_t rank = shape.size(), scanned = scannedAxis(component, -1);
+  const int64_t reduced = scanned < 0 ? -1 : reducedAxis(component, scanned);
+  if (hasDots || !coalesce || reduced < 0)
+    return {};
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  const int64_t perThread = elements / (32 * dotContext.numWarps);
+  if (perThread < shape[scanned])
+    return {};
+  BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, dotContext.numWarps};
+  blocked.perThread[scanned] = shape[scanned];
+  blocked.perThread[reduced] = std::min(perThread / shape[scanned], shape[reduced]);
+  blocked.order.push_back(reduced);
+  for (int64_t other = rank; other-- > 0;)
+    if (other != reduced && other != scanned)
+      blocked.order.push_back(other);
+  blocked.order.push_back(scanned);
+  return blockedLayout(context, shape, blocked);
+}

@@ -71,6 +71,8 @@ void LayoutChoice::chooseFor(unsigned component) {
   if (!layout)
     layout = fromSharedTerms(component);
   if (!layout)
+    layout = fromStates(component);
+  if (!layout)
     layout = blocked(components.shapeOf(component), components.shapeOf(component).size() - 1, 1,
                      reducesAlong(component, components.shapeOf(component).size() - 1));
 }

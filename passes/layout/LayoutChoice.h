@@ -47,6 +47,7 @@ private:
   llvm::SmallVector<StridedVector> stridedVectors(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr fromSharedTerms(unsigned component) const;
+  gpu::LayoutAttr fromStates(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,
                           bool rowsInWarp, int64_t joined = -1, int64_t reduced = -1) const;
   gpu::LayoutAttr sideBySide(gpu::LayoutAttr layout) const;

@@ -329,6 +329,8 @@ bool Planner::planChecks() {
 void Planner::planRows() {
   if (planPairs())
     return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);
+  if (planStates())
+    return setFamily(gpu::PlanFamily::ColumnReduction, gpu::PlanUnit::None);
   if (planShared())
     return setFamily(gpu::PlanFamily::SharedTerms, gpu::PlanUnit::None);
   if (planFactorRows())

@@ -97,6 +97,8 @@ struct Planner {
   bool planFactorRows();
   /// Gives blocks several rows of columns whose terms lie between offsets (PlanOffsetRows.cpp).
   bool planOffsetRows();
+  /// Gives blocks the scanned states of several columns, which they reduce (PlanStates.cpp).
+  bool planStates();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planChecks();
   bool planPairs();

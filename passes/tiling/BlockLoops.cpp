@@ -84,6 +84,10 @@ void BlockProgram::bindIndices(Reduction &reduction) {
     return bindMerged(reduction, merged);
   for (unsigned position = 0; position < op.getNumIndices(); ++position) {
     int64_t size = reduceTiles.lookup(op)[position];
+    if (hasStates.contains(op.getIndex(position))) {
+      reduction.axes.push_back(axisOf.lookup(op.getIndex(position)));
+      continue;
+    }
     if (bindWhole(reduction, position, size))
       continue;
     StringRef name = cast<StringAttr>(op.getIndexNames()[position]).getValue();

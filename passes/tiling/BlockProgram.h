@@ -322,6 +322,9 @@ private:
 
   // BlockScan.cpp
   void openLoop();
+  bool bindStates(ScanOp op);
+  ScanOp findEqualScan(ScanOp op, llvm::ArrayRef<ScanOp> others);
+  llvm::SmallVector<mlir::Value> beginScans(unsigned id, bool isBackward);
   void closeLoop();
   TileValue scan(ScanOp op);
   TileValue inShares(InSharesOp op);
@@ -371,7 +374,9 @@ private:
   mlir::Value numTiles;     ///< how many there are, where that is more than one
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
-  unsigned leastDepth = 0; ///< of the scope of elementwise values
+  llvm::DenseMap<mlir::Operation *, ScanOp> equalScan; ///< of scans that are not carried twice
+  llvm::DenseSet<mlir::Value> hasStates; ///< indices of reductions that carried scans are over
+  unsigned leastDepth = 0;               ///< of the scope of elementwise values
   llvm::SmallVector<TileValue> carries;
   /// Of the tiles that the block goes through, and carries what they are reduced to: its first one,
   /// where all end, in steps of how many it goes, and the one that it has.

@@ -3,12 +3,15 @@
 // A scan at a bare index whose whole range is in one tile is a tkgpu.scan of that tile; along the
 // index that the block steps through it carries on from tile to tile. A scan at the mirror image of
 // an index is the backward scan of the tile, with terms in the order of memory, and the block steps
-// through the index from its end on. Any other is the reduction that it equals by definition.
+// through the index from its end on. Any other is the reduction that it equals by definition. Scans
+// may stand in the terms of a reduction that a tile has whole, or of another scan along the same
+// index: what is carried has an element for each term. Equal ones are carried once.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/PartLocations.h"
 
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScanPosition.h"
 
 #include "dialects/tkgpu/TkGpuExchange.h"
@@ -47,30 +50,90 @@ void BlockProgram::bindTerms(tk::ScanOp op, unsigned id, bool isBackward) {
   number.replaceAllUsesWith(op.getPosition());
 }
 
+/// Gives the indices of the reductions around a scan axes that hold all of their terms, so that
+/// what the scan carries has an element for each. False if there is a reduction without, or a scan
+/// that is not carried.
+bool BlockProgram::bindStates(tk::ScanOp op) {
+  for (Operation *around = op->getParentOp(); around != compute; around = around->getParentOp()) {
+    auto reduce = dyn_cast<tk::ReduceOp>(around);
+    if (!reduce) {
+      if (!carryOf.contains(around) && !equalScan.contains(around))
+        return false;
+      continue;
+    }
+    Reduction reduction;
+    reduction.op = reduce;
+    if (reduce->getBlock() != compute.getBlock())
+      return false;
+    for (unsigned position = 0; position < reduce.getNumIndices(); ++position) {
+      Value index = reduce.getIndex(position);
+      if (!hasStates.contains(index) &&
+          !bindWhole(reduction, position, reduceTiles.lookup(reduce)[position]))
+        return false;
+      hasStates.insert(index);
+    }
+  }
+  return true;
+}
+
+/// One of `others` that scans the same terms as `op`, whose indices have the same axes; null if
+/// there is none.
+tk::ScanOp BlockProgram::findEqualScan(tk::ScanOp op, ArrayRef<tk::ScanOp> others) {
+  for (tk::ScanOp other : others) {
+    if (other.getKind() != op.getKind() || other.getLower() != op.getLower() ||
+        other.getUpper() != op.getUpper() ||
+        other.getResult().getType() != op.getResult().getType())
+      continue;
+    ScalarEquality equality;
+    for (auto [index, axis] : axisOf)
+      for (auto [same, ofSame] : axisOf)
+        if (index != same && axis == ofSame)
+          equality.identify(index, same);
+    if (equality.equal(other.getYield().getValues(), op.getYield().getValues()))
+      return other;
+  }
+  return {};
+}
+
+/// Binds the terms of the scans that the block carries along axis `id`; the values that it begins
+/// with.
+SmallVector<Value> BlockProgram::beginScans(unsigned id, bool isBackward) {
+  SmallVector<tk::ScanOp> carried;
+  SmallVector<Value> initial;
+  compute.getBody().walk<WalkOrder::PreOrder>([&](tk::ScanOp op) {
+    if (axisOfScan(op, isBackward) != id || !bindStates(op))
+      return;
+    bindTerms(op, id, isBackward);
+    if (tk::ScanOp equal = findEqualScan(op, carried)) {
+      equalScan[op] = equal;
+      return;
+    }
+    llvm::SetVector<unsigned> set = axesOf(op.getYield().getValues().front());
+    set.remove(id);
+    Axes axesOfState = sorted(set);
+    TileValue identity{constant(identityOf(op.getKind(), op.getResult().getType())), {}, 0};
+    identity = broadcast(identity, axesOfState, 0);
+    carryOf[op] = carries.size();
+    carries.push_back({identity.value, axesOfState, 1});
+    initial.push_back(identity.value);
+    carried.push_back(op);
+  });
+  return initial;
+}
+
 /// Opens the loop over the index that the block steps through. Scans along it carry what they have
 /// reduced so far.
 void BlockProgram::openLoop() {
   if (!loopAxis)
     return;
   unsigned id = *loopAxis;
-  SmallVector<Value> initial;
-  auto scans = compute.getBlock()->getOps<tk::ScanOp>();
-  auto runs = [&](tk::ScanOp op, bool isBackward) { return axisOfScan(op, isBackward) == id; };
-  const bool isBackward = llvm::any_of(scans, [&](tk::ScanOp op) { return runs(op, true); }) &&
-                          llvm::none_of(scans, [&](tk::ScanOp op) { return runs(op, false); });
-  for (tk::ScanOp op : scans) {
-    if (!runs(op, isBackward))
-      continue;
-    bindTerms(op, id, isBackward);
-    llvm::SetVector<unsigned> set = axesOf(op.getYield().getValues().front());
-    set.remove(id);
-    Axes carried = sorted(set);
-    TileValue identity{constant(identityOf(op.getKind(), op.getResult().getType())), {}, 0};
-    identity = broadcast(identity, carried, 0);
-    carryOf[op] = carries.size();
-    carries.push_back({identity.value, carried, 1});
-    initial.push_back(identity.value);
-  }
+  bool isForward = false, isMirrored = false;
+  compute.getBody().walk([&](tk::ScanOp op) {
+    isForward |= axisOfScan(op, false) == id;
+    isMirrored |= axisOfScan(op, true) == id;
+  });
+  const bool isBackward = isMirrored && !isForward;
+  SmallVector<Value> initial = beginScans(id, isBackward);
   Value end = kernelValue(axes[id].rangeEnd);
   auto forOp = scf::ForOp::create(at(0), named("for " + axes[id].name + "_begin", loc),
                                   indexConstant(0), end, indexConstant(axes[id].size), initial);
@@ -127,6 +190,8 @@ bool BlockProgram::isPlainScan(tk::ScanOp op, unsigned id) {
 }
 
 TileValue BlockProgram::scan(tk::ScanOp op) {
+  if (tk::ScanOp equal = equalScan.lookup(op))
+    return get(equal.getResult());
   auto carry = carryOf.find(op);
   std::optional<IndexOrMirror> position = getScanPosition(op, compute);
   const bool isBackward = position && position->isMirrored;

@@ -48,6 +48,8 @@ namespace tk::limits::scan_reads {
 
 /// How many terms of each element a block may reduce beside a scan.
 inline constexpr int64_t fewTerms = 16;
+/// Of how many terms of a reduction a block may carry the scanned states.
+inline constexpr int64_t heldStates = 1024;
 
 } // namespace tk::limits::scan_reads
 
