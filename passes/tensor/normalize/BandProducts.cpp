@@ -226,7 +226,8 @@ double BandProduct::timeWith(int64_t block) {
 
 bool BandProduct::pays() {
   double terms = guessSize(kernel, reduce.getUpper()[0]);
-  if (terms < leastTaps || guessSize(kernel, compute.getExtents()[result]) < leastResults)
+  if (getUpperBound(reduce.getUpper()[0]) < 0 || // a filter is short as a rule
+      terms < leastTaps || guessSize(kernel, compute.getExtents()[result]) < leastResults)
     return false;
   for (Value extent : compute.getExtents())
     terms *= guessSize(kernel, extent);
