@@ -207,7 +207,8 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
       if (best && best->time <= kEnoughOfTime * now->time)
         break;
     }
-    if (!best || best->time > kMostOfTime * now->time)
+    // What is stored already made it worth while: less is enough to go on.
+    if (!best || best->time > (chosen.empty() ? kMostOfTime : kMostOfTimeMore) * now->time)
       break;
     chosen.push_back(change);
     now = best;

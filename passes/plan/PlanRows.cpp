@@ -12,6 +12,7 @@
 //   3. Reductions and scans across memory: PlanAcross.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/OffsetRanges.h"
 #include "passes/machine/Machine.h"
@@ -316,10 +317,31 @@ static bool hasTermsForNaN(Operation *op) {
          });
 }
 
+/// Does a loaded value say how many terms `op` reduces?
+static bool hasLoadedRange(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (!reduce)
+    return false;
+  SmallVector<Value> work(reduce.getUpper());
+  while (!work.empty()) {
+    Operation *source = work.pop_back_val().getDefiningOp();
+    if (isa_and_nonnull<LoadOp>(source))
+      return true;
+    if (source && source->getBlock() == reduce->getBlock())
+      llvm::append_range(work, source->getOperands());
+  }
+  return false;
+}
+
 /// A compute op that takes stored results and computes those that are NaN again is one over
-/// elements: its sums have no terms, as a rule.
+/// elements: its sums have no terms, as a rule. So is one that changes a few rows in place by sums
+/// over short ranges.
 bool Planner::planChecks() {
-  if (!coarse || shape.reductions.empty() || !llvm::all_of(shape.reductions, hasTermsForNaN))
+  if (!coarse || shape.reductions.empty())
+    return false;
+  const bool changesRows = !indicesOfChange(shape.kernel, shape.compute).empty() &&
+                           llvm::all_of(shape.reductions, hasLoadedRange);
+  if (!changesRows && !llvm::all_of(shape.reductions, hasTermsForNaN))
     return false;
   planElements();
   setFamily(gpu::PlanFamily::RowReduction, gpu::PlanUnit::None);

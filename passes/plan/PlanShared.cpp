@@ -69,6 +69,30 @@ static bool liesAcross(StatementShape &shape, Value shared) {
   });
 }
 
+/// Where there are results for all threads, each goes through all terms of its own. A warp loads a
+/// term at once, and threads need not meet.
+bool Planner::planOwnTerms(Value index) {
+  if (!block.tiles.empty() || liesAcross(shape, index))
+    return false;
+  int64_t results = 1;
+  for (Value other : shape.compute.getBlock()->getArguments())
+    results = std::min<int64_t>(results * std::max<int64_t>(shape.upperOf(other).value_or(1), 1),
+                                INT32_MAX);
+  const int64_t each = results / (target.getProcessors() * resultsOfProcessor);
+  if (each < 1)
+    return false;
+  const int64_t own = std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(each)), mostOwn);
+  const int64_t wanted = threadsOfOwn * own;
+  if (fit(index, wanted) < wanted)
+    return false;
+  set(index, wanted);
+  for (Operation *op : shape.reductions)
+    set(cast<ReduceOp>(op).getIndex(0), 1);
+  warps = threadsOfOwn / 32;
+  perThread = own;
+  return true;
+}
+
 bool Planner::planShared() {
   ComputeOp compute = shape.compute;
   if (!coarse || compute.getNumIndices() == 0)
@@ -81,6 +105,8 @@ bool Planner::planShared() {
         return candidate;
     return Value();
   };
+  if (Value own = findIndex(leastTermsOfOwn); own && planOwnTerms(own))
+    return true;
   Value index = findIndex(leastTermsAcross);
   if (!index || block.tiles.size() > block.tiles.count(index))
     return false;
@@ -104,8 +130,8 @@ bool Planner::planShared() {
   for (Value other : compute.getBlock()->getArguments())
     if (other != index)
       blocks *= shape.upperOf(other).value_or(1);
-  // As many results as cost least, places and what lies beyond the last result counted.
   std::optional<int64_t> upper = shape.upperOf(index);
+  // As many results as cost least, places and what lies beyond the last result counted.
   int64_t best = 1, least = 0;
   for (int64_t results = 1; results <= mostSharedResults; results *= 2) {
     if (results > 1 && results * neighbours * words > mostCarried)

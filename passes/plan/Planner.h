@@ -92,6 +92,7 @@ struct Planner {
   void planShortChain(Contraction &outer);
   /// Gives blocks several results, and threads parts of the elements that these share, if there are
   /// such elements (PlanShared.cpp).
+  bool planOwnTerms(mlir::Value index);
   bool planShared();
   /// Gives blocks several rows of a GEMV (PlanFactorRows.cpp).
   bool planFactorRows();

@@ -73,7 +73,7 @@ void BlockProgram::planRows(const Store &store) {
   const bool isOfTile = llvm::any_of(
       store.masks, [](Value mask) { return mask.getType().isInteger(1) && mask.getDefiningOp(); });
   if (!target || !isOfTile || loopAxis ||
-      gpu::getPlan(compute).family != gpu::PlanFamily::Elementwise ||
+
       indicesOfChange(kernel, compute).empty())
     return;
   const int64_t count = countTilesOfBlock(kernel, grid, target.getProcessors());

@@ -150,6 +150,10 @@ inline constexpr int64_t leastShared = 1024, threadsOfShared = 256, neighbours =
 /// Elements of other results from which on threads run along these, and the terms that there are
 /// then at least. Those of windows are fewer.
 inline constexpr int64_t leastAcross = 8, leastTermsAcross = 128;
+/// Results of a multiprocessor from which on each thread goes through the terms of its own; the
+/// threads of a block then, and the results of a thread at most.
+inline constexpr int64_t resultsOfProcessor = 1024, threadsOfOwn = 128, mostOwn = 4,
+                         leastTermsOfOwn = 16;
 /// What a place costs for all results, in terms of one result.
 inline constexpr int64_t costOfPlace = 4;
 

@@ -15,8 +15,9 @@ inline constexpr double kTimesLeast = 4, kLeastTime = 20000;
 /// whose axes are not in order: there are few of them, and so few comparisons.
 inline constexpr double kTimesLeastOfProducts = 2;
 
-/// Part of the predicted time that a stored result must leave at most: models err by less.
-inline constexpr double kMostOfTime = 0.7;
+/// Part of the predicted time that a stored result must leave at most: models err by less. Part of
+/// it that another one behind it must leave.
+inline constexpr double kMostOfTime = 0.7, kMostOfTimeMore = 0.9;
 
 /// Part of the predicted time at which a result is stored before others are tried.
 inline constexpr double kEnoughOfTime = 0.25;
