@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -33,6 +34,8 @@ using namespace tk::gpu;
 #include "dialects/tkgpu/TkGpuCountOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuFiniteOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
   addAttributes<
@@ -58,6 +61,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuFiniteOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
       >();
 }
 

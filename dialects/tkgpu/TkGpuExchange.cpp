@@ -1,5 +1,6 @@
 //===- TkGpuExchange.cpp - scratch of exchanges between warps -------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -201,6 +202,13 @@ int64_t tk::gpu::conversionBytes(ConvertLayoutOp convert, FuncOp function) {
          elementBytes(tile, function);
 }
 
+int64_t tk::gpu::histogramBytes(HistogramOp histogram, FuncOp function) {
+  constexpr int64_t bytesOfSum = 4;
+  auto sums = cast<RankedTensorType>(histogram.getResult().getType());
+  const int64_t copies = sums.getElementType().isF32() ? function.getBlockWarps() : 1;
+  return sums.getNumElements() * copies * bytesOfSum;
+}
+
 int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
   int64_t own = 0, shared = 0;
   auto share = [&](int64_t bytes) { shared = std::max(shared, bytes); };
@@ -237,6 +245,7 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
             [&](auto) { own += llvm::alignTo(pairBytes(function), kExchangeAlignment); })
         .Case([&](TellOp) { own += kToldBytes; })
         .Case([&](gpu::ScanOp scan) { share(scanBytes(scan, function)); })
+        .Case([&](HistogramOp histogram) { share(histogramBytes(histogram, function)); })
         .Case([&](ConvertLayoutOp convert) {
           if (!convert.getOffset())
             share(conversionBytes(convert, function));

@@ -13,6 +13,8 @@
 
 namespace tk::gpu {
 
+class HistogramOp;
+
 /// Bytes of an element of a tile, or of a scalar, in registers and in shared memory.
 unsigned elementBytes(mlir::Type type, FuncOp function);
 
@@ -58,6 +60,9 @@ int64_t pairBytes(FuncOp function);
 int64_t scanBytes(ScanOp scan, FuncOp function);
 /// Bytes that a layout conversion needs if elements move between threads.
 int64_t conversionBytes(ConvertLayoutOp convert, FuncOp function);
+
+/// Bytes of a histogram's sums: one for each bin, or of floats one for each bin and warp.
+int64_t histogramBytes(HistogramOp histogram, FuncOp function);
 
 /// Bytes that a block needs for the tile numbers of tkgpu.tell: two numbers, and an mbarrier for
 /// each.

@@ -71,7 +71,8 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, Pla
   if (multiplies != (unit != PlanUnit::None))
     return emitError() << "expected a unit for gemm, fused_gemm and pairwise alone, got "
                        << stringifyPlanUnit(unit) << " for " << stringifyPlanFamily(family);
-  if (family != PlanFamily::None && !tiles)
+  // A pass of tensors chooses histograms; a planner gives them their tiles.
+  if (family != PlanFamily::None && family != PlanFamily::Histogram && !tiles)
     return emitError() << "expected tiles for the family " << stringifyPlanFamily(family);
   const auto numIndices = tiles ? static_cast<int64_t>(tiles.getTile().size()) : INT64_MAX;
   if (mergedRows && !(isPair(mergedRows, mergedRows.size() == 2 ? mergedRows[0] + 2 : 0) &&

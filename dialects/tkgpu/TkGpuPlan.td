@@ -38,7 +38,8 @@ def TkGpu_PlanFamily : TkGpu_PlanEnum<"PlanFamily", "the kernel family that the 
     I32EnumAttrCase<"Gemv", 5, "gemv">,
     I32EnumAttrCase<"Pairwise", 6, "pairwise">,
     I32EnumAttrCase<"Gemm", 7, "gemm">,
-    I32EnumAttrCase<"FusedGemm", 8, "fused_gemm">]>;
+    I32EnumAttrCase<"FusedGemm", 8, "fused_gemm">,
+    I32EnumAttrCase<"Histogram", 9, "histogram">]>;
 
 def TkGpu_PlanUnit : TkGpu_PlanEnum<"PlanUnit", "the unit that multiplies", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Cores", 1, "cores">,
@@ -99,6 +100,7 @@ def TkGpu_PlanAttr : TkGpu_Attr<"Plan", "plan"> {
     * `pairwise`: the elements of a reduction are functions of one value a row and one a column.
     * `gemm`: contractions. `unit` says which unit multiplies.
     * `fused_gemm`: a contraction whose operand is computed from another one, as in attention.
+    * `histogram`: sums by a key, with a sum for each key in shared memory.
 
     The orders of warpgroups:
 

@@ -1,5 +1,6 @@
 //===- TkGpuTile.cpp - operations on tiles --------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -134,6 +135,17 @@ LogicalResult tk::gpu::ReduceOp::verify() {
     return emitOpError("expected a maximum as reference of weights, got ")
            << stringifyReduceKind(getKind());
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
+}
+
+LogicalResult HistogramOp::verify() {
+  auto sums = cast<RankedTensorType>(getResult().getType());
+  if (!getElementTypeOrSelf(getBins().getType()).isInteger(32))
+    return emitOpError("expected bins of i32, got ") << getBins().getType();
+  if (!sums.getElementType().isInteger(32) && !sums.getElementType().isF32())
+    return emitOpError("expected sums of i32 or f32, got ") << sums;
+  if (sums.getRank() != 1)
+    return emitOpError("expected a result with one axis, got ") << sums;
+  return success();
 }
 
 LogicalResult ReduceRunsOp::verify() {

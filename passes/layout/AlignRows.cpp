@@ -37,6 +37,8 @@
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/limits/Layouts.h"
 
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -298,7 +300,7 @@ bool RowAligner::run() {
 static bool mayRotate(FuncOp function) {
   bool may = true;
   function.walk([&](Operation *op) {
-    may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp>(op);
+    may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp, HistogramOp>(op);
     // Numbers of elements that are used as floats would have to be rotated as well.
     may &= !isa<IotaOp>(op) || getElementTypeOrSelf(op->getResult(0).getType()).isIndex();
     for (Type type : op->getResultTypes())

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/layout/LayoutRewriter.h"
 
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -126,6 +128,9 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
       })
       .Case<ArgReduceOp>([&](ArgReduceOp reduce) {
         rewriteReduction(op, op->getResults(), reduce.getSource(), sliceAlong(reduce.getAxis()));
+      })
+      .Case<HistogramOp>([&](HistogramOp histogram) {
+        rewriteReduction(op, {}, histogram.getBins(), sliceAlong(0));
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
         rewriteReduction(op, scan.getTotal(), scan.getResult(), sliceAlong(scan.getAxis()));

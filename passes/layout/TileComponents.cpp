@@ -1,6 +1,8 @@
 //===- TileComponents.cpp - tiles that share one layout -------------------===//
 #include "passes/layout/TileComponents.h"
 
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -11,8 +13,8 @@ using namespace mlir;
 using namespace tk;
 
 bool tk::isReduction(Operation *op) {
-  return isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp>(
-      op);
+  return isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp,
+             gpu::HistogramOp>(op);
 }
 
 bool tk::crossesWarps(Value tile, int64_t axis) {
@@ -21,6 +23,8 @@ bool tk::crossesWarps(Value tile, int64_t axis) {
 }
 
 bool tk::isMeeting(Operation *op) {
+  if (isa<gpu::HistogramOp>(op))
+    return true;
   if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
     return crossesWarps(reduce.getSource(), reduce.getAxis());
   if (auto reduce = dyn_cast<gpu::ReduceRunsOp>(op)) {
@@ -144,6 +148,8 @@ void TileComponents::tie(Operation *op) {
         tie(funnel.getHere(), funnel.getResult());
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) { tie(scan.getSource(), scan.getResult()); })
+      .Case<gpu::HistogramOp>(
+          [&](gpu::HistogramOp histogram) { tie(histogram.getBins(), histogram.getWeights()); })
       .Case<gpu::ArgReduceOp>([&](gpu::ArgReduceOp reduce) {
         tie(reduce.getSource(), reduce.getIndices());
         tie(reduce.getValue(), reduce.getIndex());

@@ -5,6 +5,7 @@
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuRepeats.h"
@@ -22,6 +23,16 @@ namespace tk {
 static constexpr double instructionsOfExchange = 2;
 /// Exchanges between all lanes of a warp.
 static constexpr double stepsOfWarp = 5;
+
+/// Cycles of an atomic addition to shared memory by a warp whose lanes add to random words, some of
+/// which lie in one bank.
+static constexpr double conflictsOfAdditions = 4;
+/// Instructions of such an addition: the test of the bin, the address, the branch and the addition.
+static constexpr double instructionsOfAddition = 5;
+
+/// The same of floats, which lanes with one key add one after the other: a load and a store in each
+/// of a few rounds, beside the search for lanes with the same key.
+static constexpr double conflictsOfOrdered = 10, instructionsOfOrdered = 40;
 
 static double threadBytes(Type type) {
   return countThreadElements(type) * elementBytes(getElementTypeOrSelf(type));
@@ -58,6 +69,18 @@ bool BlockWalk::visitShared(Operation *op, double times) {
     work.sharedBytes +=
         (threadBytes(convert.getSource().getType()) + threadBytes(convert.getType())) * times;
     work.barriers += 2 * times;
+  } else if (auto histogram = dyn_cast<gpu::HistogramOp>(op)) {
+    constexpr double bytesOfCounter = 4, barriers = 3;
+    const double terms = countThreadElements(histogram.getBins().getType());
+    const double counters = countElements(histogram.getResult().getType());
+    const bool isFloat = getElementTypeOrSelf(histogram.getResult().getType()).isF32();
+    const double copies = isFloat ? function.getBlockWarps() : 1;
+    const double conflicts = isFloat ? conflictsOfOrdered : conflictsOfAdditions;
+    work.sharedBytes += (terms * conflicts + 2 * copies * counters) * bytesOfCounter * times;
+    work.instructions +=
+        (terms * (isFloat ? instructionsOfOrdered : instructionsOfAddition) +
+         2 * copies * counters) * times;
+    work.barriers += barriers * times;
   } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp,
                  gpu::AllFiniteOp>(op)) {
     work.barriers += times;

@@ -40,6 +40,10 @@ inline constexpr double guardedColumnTerm = 1.15e-4;
 inline constexpr double guardedFewTerm = 5e-4;
 /// A term of a sum that counts under a condition. 1024 x 1048576 terms are predicted 184 us.
 inline constexpr double countedTerm = 1.7e-4;
+/// A term that is added to a counter in shared memory.
+inline constexpr double binnedTerm = 2e-3;
+/// The same of floats, which lanes with one key add one after the other.
+inline constexpr double orderedTerm = 6e-3;
 /// A comparison of a digit of an element's key with a value, in a product of ones.
 inline constexpr double digit = 4e-4;
 

@@ -11,6 +11,7 @@
 #include "passes/machine/Machine.h"
 
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -53,6 +54,8 @@ static bool meetsBlock(Operation *op) {
     return crossesWarps(reduce.getSource(), reduce.getAxis());
   if (auto scan = dyn_cast<gpu::ScanOp>(op))
     return crossesWarps(scan.getSource(), scan.getAxis());
+  if (isa<HistogramOp>(op))
+    return true;
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))
     return classifyConversion(getLayout(convert.getSource().getType()),
                               getLayout(convert.getType())) == Conversion::Shared;

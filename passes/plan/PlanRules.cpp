@@ -85,6 +85,9 @@ static constexpr Rule rules[] = {
      "several rows a block, which read the vector once (PlanFactorRows.cpp)"},
     {PlanFamily::Pairwise, std::nullopt, "tile",
      "as a contraction on CUDA cores: 8 x 8 results a thread at most (PlanPairs.cpp)"},
+    {PlanFamily::Histogram, std::nullopt, "tile",
+     "all bins that shared memory is to hold, and as many terms as threads hold "
+     "(PlanHistogram.cpp)"},
     {PlanFamily::Elementwise, std::nullopt, "tile",
      "a run of elements along memory, or a square where tensors are contiguous along different "
      "indices (PlanElements.cpp)"},

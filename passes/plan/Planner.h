@@ -100,6 +100,8 @@ struct Planner {
   bool planOffsetRows();
   /// Gives blocks the scanned states of several columns, which they reduce (PlanStates.cpp).
   bool planStates();
+  /// Gives blocks the bins of a sum by a key (PlanHistogram.cpp).
+  bool planHistogram();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planChecks();
   bool planPairs();

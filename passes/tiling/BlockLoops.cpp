@@ -141,7 +141,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
         continue;
       }
       int64_t elements = 1;
-      for (unsigned axis : acc.axes)
+      for (unsigned axis : acc.isHistogram ? Axes() : acc.axes)
         elements *= axes[axis].size;
       for (unsigned axis : reduction.axes) {
         if (!axes[axis].isWhole)

@@ -254,6 +254,7 @@ private:
     Axes axes;       ///< of the result
     Axes carried;    ///< of the carried tile: `axes`, and the reduced ones if reduced afterwards
     bool isDot = false;
+    bool isHistogram = false; ///< a sum by a key (BlockHistogram.cpp)
     bool isAlone = false; ///< neither corrected for what others have become, nor read by them
     unsigned m = 0, n = 0, k = 0;
     mlir::Value a, b;                          ///< the factors over (m, k) and (k, n)
@@ -272,6 +273,8 @@ private:
     llvm::SmallVector<mlir::Value> masked;
   };
   void reduce(ReduceOp op);
+  bool planHistogram(Reduction &reduction, Accumulator &acc);
+  mlir::Value histogram(Reduction &reduction, const Accumulator &acc);
   void bindIndices(Reduction &reduction);
   bool bindWhole(Reduction &reduction, unsigned position, int64_t size);
   void planAccumulators(Reduction &reduction);

@@ -155,7 +155,8 @@ void BlockProgram::planAccumulators(Reduction &reduction) {
                             Value(rescale.getArgument(count - 1 + k))})
         runningAxes[running] = acc.axes;
     }
-    planDot(reduction, k);
+    if (!planHistogram(reduction, reduction.accumulators.back()))
+      planDot(reduction, k);
   }
 }
 
@@ -218,6 +219,10 @@ SmallVector<Value> BlockProgram::step(Reduction &reduction, ArrayRef<Value> carr
   Accumulator &acc = reduction.accumulators.front();
   if (acc.isDot)
     return {dot(reduction, acc, carried.front())};
+  if (acc.isHistogram) {
+    Value sums = histogram(reduction, acc);
+    return {reduction.isLoop ? combine(acc.kind, carried.front(), sums) : sums};
+  }
   TileValue term = maskedTerm(reduction, 0);
   if (!isArgReduction(acc.kind))
     return {reduction.isLoop ? combine(acc.kind, carried.front(), term.value) : term.value};

@@ -271,6 +271,9 @@ template <int n, class T> TK_DEVICE void hold(T (&x)[n]) {
   }
 }
 
+// Adds to a word of shared memory that other threads add to, too.
+TK_DEVICE void add_shared(i32 *to, i32 x, Place = {}) { ::atomicAdd(to, x); }
+
 TK_DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
 // A place in shared memory, and the float so many further on: one instruction, which the compiler

@@ -32,6 +32,7 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "histogram.cuh"
 #include "pairs.cuh"
 #include "matrix.cuh"
 #include "random.cuh"

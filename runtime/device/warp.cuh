@@ -58,6 +58,12 @@ TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) {
   return (i16)__shfl_xor_sync(~0u, (int)x, mask);
 }
 
+// Which lanes of the warp have the same x, a bit for each.
+TK_DEVICE u32 same_in_warp(u32 x, Place = {}) { return __match_any_sync(~0u, x); }
+// The largest x of the warp's lanes.
+TK_DEVICE int most_in_warp(int x, Place = {}) { return __reduce_max_sync(~0u, x); }
+TK_DEVICE int count_ones(u32 x) { return __popc(x); }
+
 // The same value in all lanes of the warp, and known to be: it can live in a uniform register.
 TK_DEVICE int warp_uniform(int x, Place = {}) { return __shfl_sync(~0u, x, 0); }
 

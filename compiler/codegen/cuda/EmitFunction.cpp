@@ -2,6 +2,7 @@
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -271,6 +272,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::WeightsOp o) { return emitWeights(o); })
       .Case([&](gpu::SelectAtOp o) { return emitSelectAt(o); })
       .Case([&](gpu::ScanOp o) { return emitScan(o); })
+      .Case([&](gpu::HistogramOp o) { return emitHistogram(o); })
       .Case([&](gpu::DotOp o) { return emitDot(o); })
       .Case([&](gpu::AsyncCommitOp) { return line("tk::async_commit();"), success(); })
       .Case([&](gpu::AsyncWaitOp o) {

@@ -33,6 +33,10 @@
 #include <functional>
 #include <vector>
 
+namespace tk::gpu {
+class HistogramOp;
+} // namespace tk::gpu
+
 namespace tk::cuda {
 
 /// The barrier of the consumer's warps.
@@ -260,6 +264,7 @@ private:
   Result emitReduceInThreads(gpu::ReduceInThreadsOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);
+  Result emitHistogram(gpu::HistogramOp histogram);
   void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,
                      llvm::StringRef functor, unsigned count, unsigned bytes, gpu::AxisBits bits);
   /// As combineAcross, for all warps of a cluster; blocks that come here again are in step.

@@ -37,6 +37,7 @@ public:
   void *shared_memory() override;
   void read(void *to, const void *from, int bytes, int alignment, Place place) override;
   void write(void *to, const void *from, int bytes, int alignment, Place place) override;
+  void add_shared(void *to, unsigned value, Place place) override;
   void barrier(Place place) override;
   void sync_warp(Place place) override;
   unsigned long long shuffle_xor(unsigned long long bits, int mask, Place place) override;

@@ -71,6 +71,15 @@ void Cluster::write(void *to, const void *from, int bytes, int alignment, Place 
   }
 }
 
+void Cluster::add_shared(void *to, unsigned value, Place place) {
+  if (!SharedMemory::holds(to))
+    fail(place, "adds atomically to an address that belongs to no shared memory");
+  int64_t offset;
+  SharedMemory &shared = sharedAt(to, offset, place).shared;
+  if (!shared.add(offset, value, access(place), viewer()))
+    fail(place, shared.complaint);
+}
+
 //===----------------------------------------------------------------------===//
 // Values among lanes
 //===----------------------------------------------------------------------===//

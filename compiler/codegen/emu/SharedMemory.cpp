@@ -99,10 +99,33 @@ bool SharedMemory::write(int64_t to, const void *from, int bytes, int alignment,
     if (busy("writes", i, byte, true))
       return false;
     if (const Access *other = byte.cell.overwrite(order, mine, viewer))
-      return clash("writes", i, other, other == &byte.cell.write);
+      return clash("writes", i, other, !byte.cell.isRead(other));
     byte.swizzle = anySwizzle;
   }
   std::memcpy(&data[offset], from, static_cast<size_t>(bytes));
+  return true;
+}
+
+bool SharedMemory::add(int64_t to, uint32_t value, Access mine, const Viewer &viewer) {
+  if (!inside(to, sizeof(value), sizeof(value), "adds to"))
+    return false;
+  const auto offset = static_cast<size_t>(to);
+  for (size_t i = offset; i < offset + sizeof(value); ++i) {
+    Byte &byte = shadow[i];
+    if (busy("adds to", i, byte, true))
+      return false;
+    if (!byte.cell.write) {
+      complaint =
+          "adds to byte " + std::to_string(i) + " of shared memory, which is not written yet";
+      return false;
+    }
+    if (const Access *other = byte.cell.add(order, mine, viewer))
+      return clash("adds to", i, other, !byte.cell.isRead(other));
+  }
+  uint32_t sum;
+  std::memcpy(&sum, &data[offset], sizeof(sum));
+  sum += value;
+  std::memcpy(&data[offset], &sum, sizeof(sum));
   return true;
 }
 
@@ -118,7 +141,7 @@ bool SharedMemory::beginWrite(int64_t to, int bytes, int alignment, bool bulk, u
       return false;
     const Access previous = byte.cell.write;
     if (const Access *other = byte.cell.overwrite(order, mine, viewer))
-      return clash(what, i, other, other == &byte.cell.write);
+      return clash(what, i, other, !byte.cell.isRead(other));
     if (bulk && previous && !order.fenced(previous, viewer))
       return unfenced(what, i, previous);
     byte.flight = mine;
@@ -192,7 +215,7 @@ bool SharedMemory::reserve(int64_t at, int bytes, Access mine, const Viewer &vie
     if (busy("initialises a barrier in", i, shadow[i], true))
       return false;
     if (const Access *other = shadow[i].cell.overwrite(order, mine, viewer))
-      return clash("initialises a barrier in", i, other, other == &shadow[i].cell.write);
+      return clash("initialises a barrier in", i, other, !shadow[i].cell.isRead(other));
     shadow[i].barrier = true;
   }
   return true;

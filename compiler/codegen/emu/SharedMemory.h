@@ -42,6 +42,9 @@ public:
   bool write(int64_t to, const void *from, int bytes, int alignment, Access mine,
              const Viewer &viewer);
 
+  /// Adds atomically to a word.
+  bool add(int64_t to, uint32_t value, Access mine, const Viewer &viewer);
+
   /// How chunks of 16 bytes are permuted, as tensor maps count, or that nobody knows.
   static constexpr uint8_t anySwizzle = 0xff;
   /// An asynchronous write to these bytes begins (`bulk`: through the asynchronous proxy) ...

@@ -19,6 +19,24 @@ inline constexpr int64_t elementsOfStep = 128;
 
 } // namespace tk::limits::count_by_digits
 
+namespace tk::limits::sum_by_key {
+
+/// Bins of a sum at most. Each block that has a part of them reads all terms.
+inline constexpr double mostBins = 65536;
+/// Bins whose counters a block has in shared memory: 32 KiB.
+inline constexpr int64_t binsOfBlock = 8192;
+/// The same of floats, of which each warp has sums of its own.
+inline constexpr int64_t floatBinsOfBlock = 1024;
+/// Parts of the terms: some for each multiprocessor, fewer if their counters together would be more
+/// than so many.
+inline constexpr double partsOfElements = 512, fewestParts = 32, countersOfParts = 262144;
+/// The terms of a part are a multiple of these.
+inline constexpr double termsOfStep = 1024;
+/// Terms of a thread at a time, and warps of a block.
+inline constexpr int64_t termsOfThread = 32, warpsOfBlock = 8;
+
+} // namespace tk::limits::sum_by_key
+
 namespace tk::limits::digit_order {
 
 /// The values of the lower digit if the number of groups is not known: chunks then count 2 N words

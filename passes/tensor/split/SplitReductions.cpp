@@ -45,6 +45,7 @@
 #include "passes/tensor/keys/IndexKeys.h"
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
+#include "passes/tensor/keys/SumByKey.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
@@ -152,6 +153,10 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
   void sortByKey(NamedPatterns &patterns) {
     SmallVector<KernelOp> kernels;
     getOperation()->walk([&](KernelOp kernel) { kernels.push_back(kernel); });
+    patterns.run("histograms", [&] {
+      for (KernelOp kernel : kernels)
+        numSplit += sumByKey(kernel);
+    });
     std::deque<RowOrders> orders(kernels.begin(), kernels.end());
     auto run = [&](StringRef name, llvm::function_ref<unsigned(KernelOp, RowOrders &)> sort) {
       patterns.run(name, [&] {

@@ -33,6 +33,8 @@ public:
   // One access of `bytes` bytes to global or shared memory.
   virtual void read(void *to, const void *from, int bytes, int alignment, Place place) = 0;
   virtual void write(void *to, const void *from, int bytes, int alignment, Place place) = 0;
+  // An atomic addition to a word of the block's shared memory.
+  virtual void add_shared(void *to, unsigned value, Place place) = 0;
 
   virtual void barrier(Place place) = 0;
   virtual void sync_warp(Place place) = 0;

@@ -18,6 +18,9 @@ template <class T> TK_DEVICE T get_ahead(const T *from, Place place = {}) {
 template <class T> TK_DEVICE void put(T *to, typename Same<T>::Type x, Place place = {}) {
   tk_emu_engine->write(to, &x, sizeof(T), alignof(T), place);
 }
+TK_DEVICE void add_shared(i32 *to, i32 x, Place place = {}) {
+  tk_emu_engine->add_shared(to, (u32)x, place);
+}
 struct SharedRow {
   const float *at;
 };

@@ -39,6 +39,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "histogram.cuh"
 #include "pairs.cuh"
 #include "matrix.cuh"
 #include "random.cuh"

@@ -36,6 +36,22 @@ template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {
   return x;
 }
 
+TK_DEVICE u32 same_in_warp(u32 x, Place place = {}) {
+  u32 same = 0;
+  for (int mask = 0; mask < 32; ++mask)
+    if (shuffle_xor(x, mask, place) == x)
+      same |= 1u << (lane_index() ^ mask);
+  return same;
+}
+TK_DEVICE int most_in_warp(int x, Place place = {}) {
+  for (int mask = 1; mask < 32; mask *= 2) {
+    const int other = shuffle_xor(x, mask, place);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+TK_DEVICE int count_ones(u32 x) { return __builtin_popcount(x); }
+
 TK_DEVICE int warp_uniform(int x, Place place = {}) {
   return (int)tk_emu_engine->broadcast((u64)x, place);
 }

@@ -307,3 +307,32 @@ tkgpu.func @sum_as_reference args [] {
   %y = tkgpu.reduce <sum> %x axis 1 {free_reference} : tensor<32x8xf32> -> tensor<32xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @wide_bins args [] {
+  %bins = arith.constant dense<1> : tensor<64xi64>
+  %weights = arith.constant dense<1> : tensor<64xi32>
+  // expected-error @below {{expected bins of i32, got 'tensor<64xi64>'}}
+  %sums = tkgpu.histogram %bins, %weights : tensor<64xi64>, tensor<64xi32> -> tensor<32xi32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @wide_sums args [] {
+  %bins = arith.constant dense<1> : tensor<64xi32>
+  %weights = arith.constant dense<1.0> : tensor<64xf64>
+  // expected-error @below {{expected sums of i32 or f32, got 'tensor<32xf64>'}}
+  %sums = tkgpu.histogram %bins, %weights : tensor<64xi32>, tensor<64xf64> -> tensor<32xf64>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @bins_of_two_axes args [] {
+  %bins = arith.constant dense<1> : tensor<64xi32>
+  // expected-error @below {{expected a result with one axis, got 'tensor<8x4xi32>'}}
+  %sums = tkgpu.histogram %bins, %bins : tensor<64xi32>, tensor<64xi32> -> tensor<8x4xi32>
+  tkgpu.return
+}

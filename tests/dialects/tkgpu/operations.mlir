@@ -671,3 +671,12 @@ func.func private @types(
   layout = #tkgpu.layout<register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
       warp = [[16, 0]]>
 }
+
+// CHECK-LABEL: tkgpu.func @histogram
+// CHECK: tkgpu.histogram %{{.*}}, %{{.*}} : tensor<64x8xi32>, tensor<64x8xf32> -> tensor<32xf32>
+tkgpu.func @histogram args [] {
+  %bins = arith.constant dense<1> : tensor<64x8xi32>
+  %weights = arith.constant dense<2.0> : tensor<64x8xf32>
+  %sums = tkgpu.histogram %bins, %weights : tensor<64x8xi32>, tensor<64x8xf32> -> tensor<32xf32>
+  tkgpu.return
+}
