@@ -58,8 +58,7 @@ static constexpr PatternInfo splitPatterns[] = {
     {.name = "ranges",
      .summary = "Have reductions run over the indices alone whose quotient or remainder is asked "
                 "for."},
-    {.name = "histograms",
-     .summary = "Give sums by a key a sum for each key in shared memory."},
+    {.name = "histograms", .summary = "Give sums by a key a sum for each key in shared memory."},
     {.name = "rows",
      .summary = "Sort rows of products by the operand that a table selects for each."},
     {.name = "segments",

@@ -5,7 +5,6 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
 
-
 using namespace mlir;
 using namespace tk;
 

@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// The term of a sum by a key, in i32 or f32, `bin == index and conditions ? weight : 0`, where `index` is the
-/// last one of the compute op, on which nothing else depends.
+/// The term of a sum by a key, in i32 or f32, `bin == index and conditions ? weight : 0`, where
+/// `index` is the last one of the compute op, on which nothing else depends.
 struct BinnedTerm {
   mlir::Value bin;
   mlir::Value weight; ///< null: 1

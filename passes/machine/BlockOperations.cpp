@@ -77,9 +77,9 @@ bool BlockWalk::visitShared(Operation *op, double times) {
     const double copies = isFloat ? function.getBlockWarps() : 1;
     const double conflicts = isFloat ? conflictsOfOrdered : conflictsOfAdditions;
     work.sharedBytes += (terms * conflicts + 2 * copies * counters) * bytesOfCounter * times;
-    work.instructions +=
-        (terms * (isFloat ? instructionsOfOrdered : instructionsOfAddition) +
-         2 * copies * counters) * times;
+    work.instructions += (terms * (isFloat ? instructionsOfOrdered : instructionsOfAddition) +
+                          2 * copies * counters) *
+                         times;
     work.barriers += barriers * times;
   } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp,
                  gpu::AllFiniteOp>(op)) {

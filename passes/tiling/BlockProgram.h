@@ -255,7 +255,7 @@ private:
     Axes carried;    ///< of the carried tile: `axes`, and the reduced ones if reduced afterwards
     bool isDot = false;
     bool isHistogram = false; ///< a sum by a key (BlockHistogram.cpp)
-    bool isAlone = false; ///< neither corrected for what others have become, nor read by them
+    bool isAlone = false;     ///< neither corrected for what others have become, nor read by them
     unsigned m = 0, n = 0, k = 0;
     mlir::Value a, b;                          ///< the factors over (m, k) and (k, n)
     llvm::SmallVector<mlir::Operation *> body; ///< of a term that is no product of these

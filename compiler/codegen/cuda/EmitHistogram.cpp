@@ -23,13 +23,13 @@ LogicalResult KernelEmitter::emitHistogram(gpu::HistogramOp histogram) {
   line("tk::add_by_key<" + llvm::Twine(tile.getNumElements()) + ", " +
        llvm::Twine(func.getBlockWarps()) + ">(" + sums + ", " + materialize(bins) + ", " +
        materialize(weights) + ", " + (owner.empty() ? "true" : owner) + ");");
-  auto stored = gpu::SharedType::get(histogram.getContext(), tile.getShape(),
-                                     tile.getElementType(), {}, 0, 1, 1, 1);
+  auto stored = gpu::SharedType::get(histogram.getContext(), tile.getShape(), tile.getElementType(),
+                                     {}, 0, 1, 1, 1);
   const RegisterIndex reg("r", registerBits(result));
   const std::string at = sharedAddress(stored, layoutOf(result), {}).at(reg);
   const std::string array = declare(result);
-  line(loopHeader(registersOf(result), 1) + " " + array + "[" + reg.str() + "] = tk::get(&" +
-       sums + "[" + at + "]);");
+  line(loopHeader(registersOf(result), 1) + " " + array + "[" + reg.str() + "] = tk::get(&" + sums +
+       "[" + at + "]);");
   return success();
 }
 

@@ -1,8 +1,8 @@
 //===- Shadow.h - who touched what -------------------------------*- C++ -*-===//
 //
 // Every cell of memory (a byte of shared memory, an element of a global buffer) remembers its last
-// write, and up to two reads and two atomic additions since. Two accesses race if neither is ordered
-// before the other and one of them writes, unless both are atomic additions.
+// write, and up to two reads and two atomic additions since. Two accesses race if neither is
+// ordered before the other and one of them writes, unless both are atomic additions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_CODEGEN_EMU_SHADOW_H

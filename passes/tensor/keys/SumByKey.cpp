@@ -98,14 +98,14 @@ static std::optional<KeyedSum> matchSum(ComputeOp compute, ReduceOp reduce) {
       reduce.getKind(0) != ReduceKind::Sum || getKeyedFactors(*keyed))
     return std::nullopt;
   Type type = reduce.getResult(0).getType();
-  if (!type.isInteger(32) && !type.isF32() && !getCountedCondition(reduce.getYield().getValues()[0]))
+  if (!type.isInteger(32) && !type.isF32() &&
+      !getCountedCondition(reduce.getYield().getValues()[0]))
     return std::nullopt;
   KeyedSum found{*keyed, std::nullopt, keyed->columns};
   for (unsigned p : keyed->columns) {
     std::optional<KeyedReduction> lower = matchKeyedReduction(compute, reduce, p);
     if (!lower || lower->readsGroup || !isWideKey(lower->key.key) ||
-        lower->key.indices != keyed->key.indices ||
-        lower->key.numBatches != keyed->key.numBatches)
+        lower->key.indices != keyed->key.indices || lower->key.numBatches != keyed->key.numBatches)
       continue;
     found.lower = lower;
     llvm::erase(found.columns, p);
@@ -167,14 +167,15 @@ bool KeyedSumming::pays() {
   const bool isFloat = reduce.getResult(0).getType().isF32() && !isCount();
   const double blocks = std::ceil(numBins / (isFloat ? floatBinsOfBlock : binsOfBlock));
   constexpr double launches = 2, bytesOfCount = 8;
-  const double own = launches * cost::launch +
-                     (isFloat ? cost::orderedTerm : cost::binnedTerm) * batches * terms * ofRow *
-                         blocks +
-                     cost::byte * bytesOfCount * counts;
-  const double ofTerm = isCount() && sum.columns.empty() ? cost::countedTerm
-                                                         : cost::guardedColumnTerm;
+  const double own =
+      launches * cost::launch +
+      (isFloat ? cost::orderedTerm : cost::binnedTerm) * batches * terms * ofRow * blocks +
+      cost::byte * bytesOfCount * counts;
+  const double ofTerm =
+      isCount() && sum.columns.empty() ? cost::countedTerm : cost::guardedColumnTerm;
   return own < ofTerm * batches * terms * rest * numBins &&
-         own < timeOfSorting(batches, terms, batches * terms * ofRow) && counts < std::numeric_limits<int32_t>::max();
+         own < timeOfSorting(batches, terms, batches * terms * ofRow) &&
+         counts < std::numeric_limits<int32_t>::max();
 }
 
 /// The number that `digits`, one for each of the bin's extents, are.
@@ -267,8 +268,7 @@ Value KeyedSumming::storeParts(StringRef suffix) {
   ReduceOp reduce = sum.keyed.reduce;
   const unsigned numBatches = key.numBatches;
   Value size = writer.constant(builder, ofPart), rows = key.extents[numBatches];
-  Value raised =
-      arith::AddIOp::create(builder, loc, rows, writer.constant(builder, ofPart - 1));
+  Value raised = arith::AddIOp::create(builder, loc, rows, writer.constant(builder, ofPart - 1));
   SmallVector<StringRef> names, over;
   SmallVector<Value> extents(ValueRange(key.extents).take_front(numBatches)), from, upper;
   for (Value index : ArrayRef(key.indices).take_front(numBatches))
@@ -295,21 +295,21 @@ Value KeyedSumming::storeParts(StringRef suffix) {
         first[0] = arith::MulIOp::create(at, loc, own[numBatches], size);
         end[0] = arith::AddIOp::create(at, loc, first[0], size);
         end[0] = arith::MinSIOp::create(at, loc, end[0], rows);
-        return ReduceOp::create(
-                   at, loc, ReduceKind::Sum, over, first, end, type,
-                   [&](OpBuilder &in, Location, ValueRange place) -> Value {
-                     IRMapping mapping;
-                     mapping.map(ValueRange(key.indices).take_front(numBatches),
-                                 own.take_front(numBatches));
-                     mapping.map(ValueRange(indices), place);
-                     const Term term = copyTerm(in, mapping);
-                     Value isBin = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq,
-                                                         term.bin, own[numBatches + 1]);
-                     if (term.condition)
-                       isBin = arith::AndIOp::create(in, loc, isBin, term.condition);
-                     Value none = createIdentity(in, loc, ReduceKind::Sum, type);
-                     return arith::SelectOp::create(in, loc, isBin, term.weight, none);
-                   })
+        return ReduceOp::create(at, loc, ReduceKind::Sum, over, first, end, type,
+                                [&](OpBuilder &in, Location, ValueRange place) -> Value {
+                                  IRMapping mapping;
+                                  mapping.map(ValueRange(key.indices).take_front(numBatches),
+                                              own.take_front(numBatches));
+                                  mapping.map(ValueRange(indices), place);
+                                  const Term term = copyTerm(in, mapping);
+                                  Value isBin =
+                                      arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq,
+                                                            term.bin, own[numBatches + 1]);
+                                  if (term.condition)
+                                    isBin = arith::AndIOp::create(in, loc, isBin, term.condition);
+                                  Value none = createIdentity(in, loc, ReduceKind::Sum, type);
+                                  return arith::SelectOp::create(in, loc, isBin, term.weight, none);
+                                })
             .getResult(0);
       });
   gpu::changePlan(parts.getDefiningOp(),
@@ -337,8 +337,7 @@ void KeyedSumming::rewrite(unsigned number) {
                        ValueRange{writer.constant(at, 0)}, ValueRange{numParts},
                        cast<RankedTensorType>(parts.getType()).getElementType(),
                        [&](OpBuilder &in, Location, ValueRange part) -> Value {
-                         SmallVector<Value> own(
-                             ValueRange(key.indices).take_front(key.numBatches));
+                         SmallVector<Value> own(ValueRange(key.indices).take_front(key.numBatches));
                          llvm::append_range(own, ValueRange{part[0], bin});
                          return LoadOp::create(in, loc, parts, own, Value());
                        })

@@ -49,12 +49,14 @@ TEST_CASE("atomic additions race with other accesses", "[emu]") {
 /// Two warps add n terms a thread by key; the sums of `bins` keys.
 template <class T> static std::vector<T> sums(const std::string &key, const std::string &type) {
   KernelHarness k("extern \"C\" __global__ void __launch_bounds__(64)\nk(" + type + R"( *y) {
-  auto *const sums = reinterpret_cast<)" + type + R"( *>(tk::shared_memory());
+  auto *const sums = reinterpret_cast<)" +
+                  type + R"( *>(tk::shared_memory());
   int key[3];
   )" + type + R"( x[3];
   for (int r = 0; r < 3; ++r) {
     const int i = r * 64 + tk::thread_index();
-    key[r] = )" + key + R"(;
+    key[r] = )" + key +
+                  R"(;
     x[r] = i;
   }
   tk::add_by_key<16, 2>(sums, key, x, true);
