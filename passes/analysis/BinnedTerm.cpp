@@ -15,12 +15,13 @@ static bool isIndex(Value value, Value index) {
   return value == index;
 }
 
-std::optional<BinnedTerm> tk::matchBinnedTerm(ComputeOp compute, ReduceOp reduce) {
-  if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum || compute.getNumIndices() == 0 ||
-      !(reduce.getResult(0).getType().isInteger(32) || reduce.getResult(0).getType().isF32()))
+std::optional<BinnedTerm> tk::matchBinnedTerm(ComputeOp compute, ReduceOp reduce, unsigned k) {
+  Value element = reduce.getYield().getValues()[k], condition;
+  if (reduce.getKind(k) != ReduceKind::Sum || !reduce.standsAlone(k) ||
+      compute.getNumIndices() == 0 ||
+      !(element.getType().isInteger(32) || element.getType().isF32()))
     return std::nullopt;
   // A choice of 1 or 0 is folded to a conversion.
-  Value element = reduce.getYield().getValues()[0], condition;
   BinnedTerm term;
   if (auto select = element.getDefiningOp<arith::SelectOp>();
       select && isIdentity(select.getFalseValue(), ReduceKind::Sum)) {

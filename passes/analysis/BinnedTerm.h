@@ -14,7 +14,8 @@ struct BinnedTerm {
   llvm::SmallVector<mlir::Value> conditions;
 };
 
-std::optional<BinnedTerm> matchBinnedTerm(ComputeOp compute, ReduceOp reduce);
+/// Matches sum `k` of `reduce`, which no other one of its accumulators corrects.
+std::optional<BinnedTerm> matchBinnedTerm(ComputeOp compute, ReduceOp reduce, unsigned k);
 
 } // namespace tk
 

@@ -17,7 +17,9 @@ bool Planner::planHistogram() {
   ComputeOp compute = shape.compute;
   auto isByKey = [&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
-    return reduce && matchBinnedTerm(compute, reduce);
+    return reduce && llvm::all_of(llvm::seq(reduce.getNumAccumulators()), [&](unsigned k) {
+             return matchBinnedTerm(compute, reduce, k).has_value();
+           });
   };
   if (gpu::getPlan(compute).family != gpu::PlanFamily::Histogram ||
       !llvm::all_of(shape.reductions, isByKey))
@@ -28,8 +30,9 @@ bool Planner::planHistogram() {
   int64_t most = binsOfBlock;
   for (Operation *op : shape.reductions) {
     auto reduce = cast<ReduceOp>(op);
-    if (isa<FloatType>(reduce.getResult(0).getType()))
-      most = floatBinsOfBlock;
+    for (Type type : reduce->getResultTypes())
+      if (isa<FloatType>(type))
+        most = floatBinsOfBlock;
     int64_t left = warpsOfBlock * 32 * termsOfThread;
     for (unsigned n = reduce.getNumIndices(); n-- > 0;) {
       tiles[reduce.getIndex(n)] = fit(reduce.getIndex(n), left);

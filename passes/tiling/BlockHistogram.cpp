@@ -15,10 +15,11 @@
 using namespace mlir;
 using namespace tk;
 
-bool BlockProgram::planHistogram(Reduction &reduction, Accumulator &acc) {
+bool BlockProgram::planHistogram(Reduction &reduction, unsigned k) {
+  Accumulator &acc = reduction.accumulators[k];
   if (gpu::getPlan(compute).family != gpu::PlanFamily::Histogram || present.contains(reduction.op))
     return false;
-  std::optional<BinnedTerm> term = matchBinnedTerm(compute, reduction.op);
+  std::optional<BinnedTerm> term = matchBinnedTerm(compute, reduction.op, k);
   const unsigned bins = axisOf.lookup(compute.getIndex(compute.getNumIndices() - 1));
   if (!term || acc.axes.size() != 1 || acc.axes.front() != bins)
     return false;
@@ -28,8 +29,9 @@ bool BlockProgram::planHistogram(Reduction &reduction, Accumulator &acc) {
 }
 
 /// The sums of the current tile's terms.
-Value BlockProgram::histogram(Reduction &reduction, const Accumulator &acc) {
-  const BinnedTerm term = *matchBinnedTerm(compute, reduction.op);
+Value BlockProgram::histogram(Reduction &reduction, unsigned k) {
+  const Accumulator &acc = reduction.accumulators[k];
+  const BinnedTerm term = *matchBinnedTerm(compute, reduction.op, k);
   const unsigned depth = scopes.size() - 1;
   SmallVector<TileValue> masks;
   for (Value condition : term.conditions)

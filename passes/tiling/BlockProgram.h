@@ -273,8 +273,8 @@ private:
     llvm::SmallVector<mlir::Value> masked;
   };
   void reduce(ReduceOp op);
-  bool planHistogram(Reduction &reduction, Accumulator &acc);
-  mlir::Value histogram(Reduction &reduction, const Accumulator &acc);
+  bool planHistogram(Reduction &reduction, unsigned k);
+  mlir::Value histogram(Reduction &reduction, unsigned k);
   void bindIndices(Reduction &reduction);
   bool bindWhole(Reduction &reduction, unsigned position, int64_t size);
   void planAccumulators(Reduction &reduction);

@@ -155,7 +155,7 @@ void BlockProgram::planAccumulators(Reduction &reduction) {
                             Value(rescale.getArgument(count - 1 + k))})
         runningAxes[running] = acc.axes;
     }
-    if (!planHistogram(reduction, reduction.accumulators.back()))
+    if (!planHistogram(reduction, k))
       planDot(reduction, k);
   }
 }
@@ -220,7 +220,7 @@ SmallVector<Value> BlockProgram::step(Reduction &reduction, ArrayRef<Value> carr
   if (acc.isDot)
     return {dot(reduction, acc, carried.front())};
   if (acc.isHistogram) {
-    Value sums = histogram(reduction, acc);
+    Value sums = histogram(reduction, 0);
     return {reduction.isLoop ? combine(acc.kind, carried.front(), sums) : sums};
   }
   TileValue term = maskedTerm(reduction, 0);
@@ -255,6 +255,11 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
       }
     }
     Value value;
+    if (acc.isHistogram) {
+      Value sums = histogram(reduction, k);
+      results.push_back(reduction.isLoop ? combine(acc.kind, old, sums) : sums);
+      continue;
+    }
     if (acc.isDot) {
       value = dot(reduction, acc, old);
     } else if (acc.isAlone) {

@@ -33,6 +33,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
@@ -128,6 +130,8 @@ static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding)
   auto joined = ComputeOp::create(builder, builder.getFusedLoc({large.getLoc(), small.getLoc()}),
                                   types, large.getIndexNames(), large.getExtents(),
                                   builder.getArrayAttr(lists), builder.getArrayAttr(names));
+  if (const gpu::PlanFamily family = gpu::getPlan(large).family; family != gpu::PlanFamily::None)
+    gpu::changePlan(joined, [&](gpu::KernelPlan &plan) { plan.family = family; });
   joined.getBody().takeBody(large.getBody());
   IRMapping mapping;
   for (auto [n, position] : llvm::enumerate(embedding))
@@ -272,6 +276,11 @@ private:
   }
 
   bool tryJoin(ComputeOp a, ComputeOp b) {
+    // A family that was chosen already is that of all sums of a statement.
+    const gpu::PlanFamily family = gpu::getPlan(a).family;
+    if (family != gpu::getPlan(b).family ||
+        (family != gpu::PlanFamily::None && a.getNumIndices() != b.getNumIndices()))
+      return false;
     ComputeOp small = a, large = b;
     if (small.getNumIndices() > large.getNumIndices())
       std::swap(small, large);
