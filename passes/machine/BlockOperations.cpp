@@ -187,10 +187,21 @@ bool BlockWalk::visitProduct(Operation *op, double times) {
   return true;
 }
 
+/// Has each thread all of the axis that `op` scans along?
+static bool scansInThread(Operation *op) {
+  auto scan = dyn_cast<gpu::ScanOp>(op);
+  gpu::LayoutAttr layout = scan ? gpu::getLayout(scan.getSource().getType()) : gpu::LayoutAttr();
+  if (!layout)
+    return false;
+  gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(scan.getAxis()));
+  return bits.lanes == 0 && bits.warps == 0;
+}
+
 bool BlockWalk::visitReduction(Operation *op, double times) {
   // Instructions and special functions of an element.
   ElementCost each;
-  if (isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ReduceInThreadsOp>(op))
+  const bool isInThread = isa<gpu::ReduceInThreadsOp>(op) || scansInThread(op);
+  if (isInThread || isa<gpu::ReduceOp, gpu::ReduceRunsOp>(op))
     each = {1, 0, 0, 1};
   else if (isa<gpu::ArgReduceOp, gpu::ScanOp>(op))
     each = {3, 0, 0, 1};
@@ -207,7 +218,7 @@ bool BlockWalk::visitReduction(Operation *op, double times) {
   (isDouble ? work.doubles : work.instructions) += elements * each.instructions;
   work.special += elements * each.special;
   counts.operations += std::min(countElements(source), elements / times) * each.operations * times;
-  if (isa<gpu::ReduceInThreadsOp>(op))
+  if (isInThread)
     return true;
   double steps = stepsOfWarp;
   bool crossesWarps = true;

@@ -329,6 +329,8 @@ private:
   ScanOp findEqualScan(ScanOp op, llvm::ArrayRef<ScanOp> others);
   llvm::SmallVector<mlir::Value> beginScans(unsigned id, bool isBackward);
   void closeLoop();
+  TileValue addToFirst(const TileValue &carried, TileValue term, unsigned id, bool isBackward,
+                       ReduceKind kind);
   TileValue scan(ScanOp op);
   TileValue inShares(InSharesOp op);
   bool isScanOfTile(ScanOp op, unsigned axis);

@@ -189,6 +189,28 @@ bool BlockProgram::isPlainScan(tk::ScanOp op, unsigned id) {
   return llvm::none_of(free, [&](Value value) { return axesOf(value).contains(id); });
 }
 
+/// Does a reduction stand around `op`, so that a thread has all steps of a tile?
+static bool isOfStates(tk::ScanOp op) { return op->getParentOfType<tk::ReduceOp>() != nullptr; }
+
+/// `term` with what a scan has carried to a tile of axis `id` in its first element, or in its last
+/// one if it goes backward.
+TileValue BlockProgram::addToFirst(const TileValue &carried, TileValue term, unsigned id,
+                                   bool isBackward, ReduceKind kind) {
+  const unsigned depth = std::max(term.depth, carried.depth);
+  return inScope(depth, [&] {
+    const Axes all = unite(unite(term.axes, carried.axes), {id});
+    Value own = broadcast(term, all, depth).value;
+    Value before = broadcast(carried, all, depth).value;
+    Value both = combine(kind, before, own);
+    Value numbers = numbersAlong(axes[id], builder.getIndexType());
+    const int64_t first = isBackward ? axes[id].size - 1 : 0;
+    Value place = broadcast({indexConstant(first, depth), {}, depth}, {id}, depth).value;
+    Value isFirst = arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::eq, numbers, place);
+    Value test = broadcast({isFirst, {id}, depth}, all, depth).value;
+    return TileValue{arith::SelectOp::create(at(depth), loc, test, both, own), all, depth};
+  });
+}
+
 TileValue BlockProgram::scan(tk::ScanOp op) {
   if (tk::ScanOp equal = equalScan.lookup(op))
     return get(equal.getResult());
@@ -213,6 +235,9 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
     if (std::optional<TileValue> mask = exactMask(id))
       term = select(*mask, term, identityOf(op.getKind(), op.getResult().getType()));
   TileValue result = term, total = term; // of a step of one index value
+  const bool startsFromCarry = carry != carryOf.end() && isOfStates(op) && !axes[id].isScalar;
+  if (startsFromCarry)
+    term = addToFirst(carries[carry->second], term, id, isBackward, op.getKind());
   if (!axes[id].isScalar) {
     term = broadcast(term, unite(term.axes, {id}), term.depth);
     int64_t place = llvm::find(term.axes, id) - term.axes.begin();
@@ -230,6 +255,10 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
     return result;
   TileValue &running = carries[carry->second];
   unsigned depth = std::max(result.depth, running.depth);
+  if (startsFromCarry) {
+    running.value = inScope(depth, [&] { return broadcast(total, running.axes, depth).value; });
+    return result;
+  }
   return inScope(depth, [&] {
     Value before = broadcast(running, result.axes, depth).value;
     result.value = combine(op.getKind(), before, result.value);

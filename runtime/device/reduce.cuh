@@ -268,6 +268,26 @@ TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
       total[r] = total[r | bit] = Op::apply(total[r], total[r | bit]);
     }
 }
+// All steps at once where a thread has the whole axis, whose bits are those of `mask` in their order:
+// one element after the other. The totals are those of the axis's first elements.
+template <class Op, int mask, bool backward = false, int n, class T>
+TK_DEVICE void scan_in_thread(T (&prefix)[n], T (&total)[n]) {
+  TK_UNROLL
+  for (int i = 0; i < n; ++i) {
+    const int r = backward ? n - 1 - i : i, others = r & ~mask;
+    if constexpr (backward) {
+      if ((r & mask) != mask)
+        prefix[r] = Op::apply(prefix[r], prefix[(((r | ~mask) + 1) & mask) | others]);
+      if ((r & mask) == 0)
+        total[r] = prefix[r];
+    } else {
+      if ((r & mask) != 0)
+        prefix[r] = Op::apply(prefix[(((r & mask) - 1) & mask) | others], prefix[r]);
+      if ((r & mask) == mask)
+        total[others] = prefix[r];
+    }
+  }
+}
 // ... of the lane ...
 template <class Op, int bit, int joined, bool backward = false, int n, class T>
 TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {

@@ -21,6 +21,19 @@ static unsigned bitOf(llvm::ArrayRef<gpu::LayoutBit> bits, int32_t axis, int64_t
   return 0;
 }
 
+/// The bits of the register number that are an axis, if a thread has all of its two or more bits in
+/// their order; else 0.
+static unsigned registersInOrder(gpu::LayoutAttr layout, int32_t axis, int64_t extent) {
+  unsigned mask = 0, last = 0;
+  for (int64_t step = 1; step < extent; step *= 2) {
+    const unsigned bit = bitOf(layout.getRegisterBits(), axis, step);
+    if (bit <= last)
+      return 0;
+    mask |= last = bit;
+  }
+  return llvm::has_single_bit(mask) ? 0 : mask;
+}
+
 LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
   // Blocks of the axis of 1, 2, 4, ... elements are joined, whatever holds the bit of the
   // coordinate in which the two of a pair differ: the register, lane or warp number. Neighbouring
@@ -42,7 +55,10 @@ LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
     line("tk::" + primitive + "<" + functor + ", " + numbers + backward + ">" + arrays + more +
          ");");
   };
-  for (int64_t step = 1; step < extent; step *= 2) {
+  const unsigned own = registersInOrder(layout, axis, extent);
+  if (own != 0)
+    call("scan_in_thread", llvm::Twine(own), "");
+  for (int64_t step = 1; step < extent && own == 0; step *= 2) {
     if (unsigned bit = bitOf(layout.getRegisterBits(), axis, step)) {
       call("scan_registers", llvm::Twine(bit), "");
       joined |= bit;
