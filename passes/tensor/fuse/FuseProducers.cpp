@@ -293,6 +293,11 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
   return std::nullopt;
 }
 
+/// Does a reduction have a scan in its terms?
+static bool holdsScan(ReduceOp reduce) {
+  return reduce.walk([](ScanOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
   auto compute = cast<ComputeOp>(reads.front().producer.getOwner());
   SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
@@ -302,7 +307,12 @@ unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
                     (isInlinedByTime(read.producer)
                          ? ": the kernel is predicted to take less time so"
                          : ""));
+    auto overStates = classify(read.producer) == ProducerKind::Scan
+                          ? read.load->getParentOfType<ReduceOp>()
+                          : ReduceOp();
     Inliner(read).run();
+    if (overStates && holdsScan(overStates))
+      keepFactorsOfStates(overStates);
   }
   for (ComputeOp reader : merged)
     mergeEqualExpressions(reader);

@@ -56,6 +56,10 @@ llvm::SmallVector<ReduceOp> findTwins(ReduceOp reduce, ComputeOp compute);
 /// The reason to store a producer that scans, or nothing if the reader can scan.
 std::optional<std::string> whyNotScan(Read read);
 
+/// Drops the roundings of factors in a reduction over scanned states, which only the matrix unit
+/// asks for.
+void keepFactorsOfStates(ReduceOp reduce);
+
 /// An upper bound of the number of elements of `reduce` for all sizes, if it is known to be at most
 /// `most`.
 std::optional<int64_t> countKnownTerms(ReduceOp reduce, int64_t most);

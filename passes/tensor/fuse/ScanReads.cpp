@@ -227,4 +227,14 @@ std::optional<std::string> whyNotScan(Read read) {
   return read.load.getPad() && !anyBefore ? std::optional(notByElement) : std::nullopt;
 }
 
+void keepFactorsOfStates(ReduceOp reduce) {
+  reduce.walk([](arith::TruncFOp rounded) {
+    for (Operation *user : llvm::make_early_inc_range(rounded->getUsers()))
+      if (auto extended = dyn_cast<arith::ExtFOp>(user);
+          extended && rounded->hasAttr(roundedFactorAttr) &&
+          extended.getType() == rounded.getIn().getType())
+        extended.replaceAllUsesWith(rounded.getIn());
+  });
+}
+
 } // namespace tk
