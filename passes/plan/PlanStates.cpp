@@ -7,7 +7,8 @@
 // 1. The planner takes compute ops with a scan in the terms of a reduction. A tile has all terms.
 // 2. A thread has a few neighbouring states of one column, and all steps of a tile along the
 //    scanned index. It scans without other threads, and computes once for all its states what
-//    depends on the step and the column alone.
+//    depends on the step and the column alone. What is computed for all steps of a tile stays in
+//    the instruction cache.
 // 3. A block has columns that lie beside each other in memory, as many as fill a sector.
 //
 // Before: tiles of 1 x 1 results and 1 term
@@ -77,6 +78,20 @@ static int64_t statesOfThread(StatementShape &shape, const States &found, int64_
   return ofThread;
 }
 
+/// How many states of steps a thread has at a time: fewer where much is computed for each, so that
+/// the loop's code stays in the instruction cache.
+static int64_t elementsOfTile(StatementShape &shape) {
+  int64_t operations = 0;
+  shape.compute.walk([&](Operation *op) {
+    operations += op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+                  isa<FloatType>(op->getResult(0).getType());
+  });
+  int64_t elements = mostElements;
+  while (elements > leastElements && operations * elements > operationsOfTile)
+    elements /= 2;
+  return elements;
+}
+
 bool Planner::planStates() {
   std::optional<States> states = coarse ? findStates(shape) : std::nullopt;
   if (!states)
@@ -95,7 +110,7 @@ bool Planner::planStates() {
   const int64_t all = terms * (columns ? tileOf(columns) : 1);
   warps = std::clamp<int64_t>(all / ofThread / 32, 1, mostThreads / 32);
   const int64_t held = std::max<int64_t>(all / (warps * 32), 1);
-  set(states->along, fit(states->along, std::max<int64_t>(elementsOfThread / held, 1)));
+  set(states->along, fit(states->along, std::max<int64_t>(elementsOfTile(shape) / held, 1)));
   for (Operation *op : shape.reductions)
     if (auto scan = dyn_cast<ScanOp>(op))
       set(scan.getBlock()->getArgument(0), tileOf(states->along));

@@ -71,8 +71,10 @@ inline constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
 namespace tk::limits::plan_states {
 
 /// Of a reduction over scanned states: how many terms a tile has at most along one index, how many
-/// states a thread has at most, and how many states of steps of the scan.
-inline constexpr int64_t mostTerms = 1024, mostStates = 4, elementsOfThread = 32;
+/// states a thread has at most, how many states of steps of the scan, and how many operations on
+/// them.
+inline constexpr int64_t mostTerms = 1024, mostStates = 8, mostElements = 128, leastElements = 32,
+                         operationsOfTile = 1536;
 /// How many columns and threads a block has at most, and how many threads a multiprocessor should
 /// have before a thread has several states.
 inline constexpr int64_t columnsOfSector = 8, mostThreads = 512, threadsOfProcessor = 224;

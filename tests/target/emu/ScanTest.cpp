@@ -144,6 +144,50 @@ k(const float *__restrict__ x, const float *__restrict__ v, float *__restrict__ 
   }
 }
 
+TEST_CASE("scans of what one thread has, forward and backward", "[emu]") {
+  // Bits 1 and 2 of the register's number are the axis: registers 0, 2, 4, 6 and 1, 3, 5, 7.
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ z,
+  float *__restrict__ all) {
+  const int i = tk::thread_index();
+  float p[8], t[8], q[8], u[8];
+  for (int r = 0; r < 8; ++r)
+    p[r] = q[r] = tk::get(&x[8 * i + r]);
+  tk::scan_in_thread<tk::Sum, 6>(p, t);
+  tk::scan_in_thread<tk::Sum, 6, true>(q, u);
+  for (int r = 0; r < 8; ++r) {
+    tk::put(&y[8 * i + r], p[r]);
+    tk::put(&z[8 * i + r], q[r]);
+  }
+  for (int r = 0; r < 2; ++r) {
+    tk::put(&all[4 * i + r], t[r]);
+    tk::put(&all[4 * i + 2 + r], u[r]);
+  }
+})");
+  std::vector<float> x = counting(256), y(256), z(256), all(128);
+  k.threads = 32;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(z, DType::f32);
+  k.out(all, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t thread = 0; thread < 32; ++thread)
+    for (size_t r = 0; r < 8; ++r) {
+      const size_t first = 8 * thread + r % 2;
+      float before = 0, behind = 0, whole = 0;
+      for (size_t n = 0; n < 4; ++n) {
+        const float value = x[first + 2 * n];
+        before += n <= r / 2 ? value : 0;
+        behind += n >= r / 2 ? value : 0;
+        whole += value;
+      }
+      CHECK(y[8 * thread + r] == before);
+      CHECK(z[8 * thread + r] == behind);
+      CHECK(all[4 * thread + r % 2] == whole);
+      CHECK(all[4 * thread + 2 + r % 2] == whole);
+    }
+}
+
 TEST_CASE("a scan over some of the warps", "[emu]") {
   // Warps that differ in bits 0 and 2 are one group; each lane is scanned by itself.
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)

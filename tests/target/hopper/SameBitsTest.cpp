@@ -191,6 +191,9 @@ TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
                         "1>(v, w);\n  tk::scan_lanes" + apply + "2, 1>(v, w);\n  tk::scan_warps" +
                         apply + "4, 8, 1>(v, w, scratch);\n" + store,
                     4);
+      for (const char *way : {"3>", "3, true>"})
+        cases.addBody(values + totals + "  tk::scan_in_thread" + apply + way + "(v, w);\n" + store,
+                      4);
     }
   for (const char *op : {"Maximum", "Minimum"})
     cases.addBody(
