@@ -5,7 +5,8 @@
 //
 // 1. An index of the table that is not solved has two loops, each as part of `i - j` or `i + j`.
 // 2. A tensor gets what stands along each diagonal, one element for each distance. Its loops are
-//    solved for: of `i - j + J - 1 == d` one is left.
+//    solved for: of `i - j + J - 1 == d` one is left. If both are as long, it is
+//    `j - i + I - 1 == d`, which is solved for j: neighbours of d are neighbours in memory.
 // 3. The table's element is the sum of those diagonals whose distance the function takes to it.
 
 #include "frontend/GradKernel.h"
@@ -68,14 +69,17 @@ TermPtr GradKernel::sumOfDiagonals(const std::string &name, const std::vector<In
     if (!distance.replace(index, indexTerm(diagonal)))
       continue;
     const bool isSum = distance.sign > 0;
-    const TermPtr place = isSum ? indexTerm(diagonal) : sub(indexTerm(diagonal), last);
+    // Equally long loops are solved for the later one: its distance grows with the diagonal.
+    const bool isLater = !isSum && equal(endA, endB);
+    const TermPtr number = indexTerm(diagonal);
+    const TermPtr place = isSum ? number : isLater ? sub(last, number) : sub(number, last);
     const TermPtr key = distance.replace(index, place);
 
     std::vector<IndexRef> over = copies(at);
     over[axis] = makeIndex("d", diagonal->lo, diagonal->hi);
     Contribution along = c;
     const TermPtr a = indexTerm(loops[0]), b = indexTerm(loops[1]);
-    along.at[axis] = isSum ? add(a, b) : add(sub(a, b), last);
+    along.at[axis] = isSum ? add(a, b) : add(isLater ? sub(b, a) : sub(a, b), last);
     const std::string sums = fresh(name + "_diagonals");
     emit(sums, over, build(along, solve(along, over), /*withFactor=*/true));
 

@@ -186,14 +186,30 @@ bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, S
   return true;
 }
 
+/// Puts the loop to solve for first: a statement's own, which are rather the longer ones, and of
+/// those that are as long as the first one the last. The adjoint's elements along it are neighbours
+/// in memory, as the results of neighbours then read.
+static void putCheapestFirst(const std::vector<IndexRef> &own, std::vector<IndexRef> &loops) {
+  for (std::size_t n = loops.size(); n-- > 1;) {
+    const bool isOwn = std::find(own.begin(), own.end(), loops[n]) != own.end();
+    if (!isOwn || !equal(loops[n]->lo, loops[0]->lo) || !equal(loops[n]->hi, loops[0]->hi))
+      continue;
+    std::rotate(loops.begin(), loops.begin() + std::ptrdiff_t(n),
+                loops.begin() + std::ptrdiff_t(n) + 1);
+    return;
+  }
+}
+
 /// Solves the equation of one axis for the loop for which that is cheapest.
 bool GradKernel::solveAxis(const Contribution &c, const TermPtr &index, IndexRef at,
                            Solution &out) {
   std::vector<IndexRef> loops;
-  for (IndexRef loop : c.loops) // the statement's own come first: they are rather the longer ones
+  for (IndexRef loop : c.loops)
     if (std::find(out.rest.begin(), out.rest.end(), loop) != out.rest.end() &&
         mentions(index, loop))
       loops.push_back(loop);
+  if (c.from)
+    putCheapestFirst(c.from->indices, loops);
   for (IndexRef loop : loops)
     if (solveLinear(index, at, loop, out))
       return true;

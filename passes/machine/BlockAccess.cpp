@@ -56,8 +56,10 @@ struct SumOfLines {
       for (unsigned n : {0U, 1U})
         if (std::optional<int64_t> number = numberOf(values, op->getOperand(n)))
           return add(values, op->getOperand(1 - n), along, factor * *number);
-    return isa_and_nonnull<arith::AddIOp>(op) && add(values, op->getOperand(0), along, factor) &&
-           add(values, op->getOperand(1), along, factor);
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+      return false;
+    return add(values, op->getOperand(0), along, factor) &&
+           add(values, op->getOperand(1), along, isa<arith::SubIOp>(op) ? -factor : factor);
   }
 };
 } // namespace

@@ -324,8 +324,15 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t tiles =
       others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
       llvm::divideCeil(extentOf(product.n), steps.lookup_or(product.n, tileOf(product.n)));
-  persistent =
-      block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
+  // Blocks whose sums go through rows or columns of products have no copies ahead of a tile
+  // (tk-specialize-warps): other blocks work while one waits.
+  auto isOfStatement = [&](Value index) {
+    auto argument = dyn_cast<BlockArgument>(index);
+    return argument && argument.getOwner() == shape.compute.getBlock();
+  };
+  const bool haveTile = isOfStatement(product.m) && isOfStatement(product.n);
+  const bool mayStay = !areConverted && (!product.isInner || haveTile);
+  persistent = block.persistent.value_or(tiles > target.getProcessors() && mayStay) || teams > 1;
   // Two boxes at a time that are neighbours along k keep memory's pages open, and halve the waits
   // of the smallest tiles; blocks that go on to other tiles would lose more where those end.
   const bool areSmallest = tileOf(product.m) == 64 && tileOf(product.n) == 64 && teams == 1 &&

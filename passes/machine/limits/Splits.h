@@ -129,6 +129,9 @@ inline constexpr int64_t leastTerms = 8192, leastRun = 1024;
 /// Terms that a part of a product with few results has at least. A block takes about 9 ns for each,
 /// as predicted for 8 x 8 results.
 inline constexpr int64_t termsOfTile = 512;
+/// Values of an index that a part of it has at least if terms are computed from products: columns
+/// of their tiles, of which threads of two blocks have the registers.
+inline constexpr int64_t lengthOfProducts = 32;
 /// Terms of which one block soon finds the greatest: their parts' places are read one after the
 /// other. One block is predicted 11.7 us for 128256 numbers of f32, parts 6.9; 6.7 for 65536.
 inline constexpr int64_t termsOfPlace = 65536;

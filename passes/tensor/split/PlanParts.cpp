@@ -150,6 +150,31 @@ std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least, b
   return best;
 }
 
+/// Is a term of `reduce` computed from products whose factors run along its index `position`?
+static bool hasProductsAlong(ReduceOp reduce, unsigned position) {
+  return reduce.getBody()
+      .walk([&](ReduceOp inner) {
+        const bool isProduct =
+            isMatrixProduct(inner) &&
+            llvm::any_of(getInputs(inner), [&](Value x) { return x == reduce.getIndex(position); });
+        return isProduct ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Parts of whole tiles where a term is computed from products, if there are blocks enough then: a
+/// shorter part takes as long for the factors that it reads beside its own.
+static void widenToTiles(ReduceOp reduce, Split &how, int64_t leastParts) {
+  if (!hasProductsAlong(reduce, how.position))
+    return;
+  int64_t length = lengthOfProducts;
+  const int64_t count = countOf(reduce, how.position);
+  while (length > how.length && (count + length - 1) / length < leastParts)
+    length /= 2;
+  how.length = std::max(how.length, length);
+  how.isAlong = true;
+}
+
 /// One total of what lies in one piece: parts of one length, all of which run at once. Where
 /// anything is read again, as for squares of distances, parts rather stay in the second-level
 /// cache.
@@ -257,6 +282,8 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
     if (!how && target)
       how = divide(reduce, llvm::divideCeil(blocksOfTotals * target.getProcessors(), blocks),
                    isTile ? termsOfTile : std::max(chunk, leastTerms));
+    if (target && how && !how->parts)
+      widenToTiles(reduce, *how, llvm::divideCeil(target.getProcessors(), blocks));
     hows.push_back(how.value_or(Split{reduce.getNumIndices() == 1 ? chunk : 1}));
   }
   return hows;
