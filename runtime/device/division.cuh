@@ -98,9 +98,12 @@ template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? a : a / b
 TK_DEVICE float div_or_zero_approx(float a, float b) {
   return a * one_by_zero(reciprocal_approx(b), b);
 }
-// Within 2 ulp for a <= b (terms over their sum). A row has one divisor, and so one reciprocal.
+// Within 2 ulp for a <= b (terms over their sum). A row has one divisor, and so one scale and one
+// reciprocal. There is no branch: products are in flight beside it.
 TK_DEVICE float div_or_zero(float a, float b) {
-  return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? a : a / b;
+  const float scale = ApproxDivisor(b).scale;
+  const float quotient = a * scale * inverse(b * scale);
+  return b == 0 ? a : quotient;
 }
 
 // What many indices are divided by, with the same quotients as floor_div. Each takes seven
