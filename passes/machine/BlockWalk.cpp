@@ -159,10 +159,12 @@ static SmallVector<std::pair<int64_t, double>> chooseIterations(int64_t count, b
       chosen.emplace_back(i, 1);
     return chosen;
   }
+  // An iteration finds in the cache what the one before it has read: it is looked at, too.
   if (isUniform)
-    return {{0, 1}, {count / 2, double(count - 2)}, {count - 1, 1}};
-  const double each = double(count) / samplesOfIterations;
-  for (int64_t s = 0; s < samplesOfIterations; ++s)
+    return {{0, 1}, {count / 2 - 1, 1}, {count / 2, double(count - 3)}, {count - 1, 1}};
+  const int64_t samples = std::min(count, samplesOfIterations);
+  const double each = double(count) / double(samples);
+  for (int64_t s = 0; s < samples; ++s)
     chosen.emplace_back(int64_t(each * (double(s) + 0.5)), each);
   chosen.front().first = 0;
   return chosen;

@@ -9,6 +9,7 @@
 #define TK_PASSES_MACHINE_BLOCKWALK_H
 
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Footprint.h"
 #include "passes/machine/KnownValues.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -38,16 +39,6 @@ struct Arguments {
 struct Traffic {
   double readBytes = 0;
   double writtenBytes = 0;
-};
-
-/// Where the elements of an access lie: from `base` on, a run of neighbours for each combination of
-/// the axes' places. In elements.
-struct Footprint {
-  int64_t base = 0;
-  double run = 1;                                         ///< neighbours, with gaps within sectors
-  llvm::SmallVector<std::pair<int64_t, int64_t>, 4> axes; ///< distance and count, beyond the run
-  double bytes = 0;                                       ///< of all sectors
-  double readBefore = 0;                                  ///< bytes that the block had read before
 };
 
 /// What blocks do. `work` has no bytes of device memory: they follow from all blocks' traffic.

@@ -65,6 +65,29 @@ static std::optional<int64_t> apply(Operation *op, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
+/// From a line's first element to its last; nothing where that is not known.
+static std::optional<int64_t> spanOf(Known line) {
+  if (line.step != Known::irregular)
+    return line.step * std::max<int64_t>(line.count - 1, 0);
+  return line.span > 0 ? std::optional(line.span) : std::nullopt;
+}
+
+/// A line whose neighbours are not equally far apart: its span follows where the operation grows
+/// with its operands.
+static Known irregularLine(Operation *op, Known a, Known b, int64_t base, int64_t count) {
+  Known line = Known::line(base, Known::irregular, count);
+  std::optional<int64_t> spanOfA = spanOf(a), spanOfB = spanOf(b);
+  if (!spanOfA || !spanOfB)
+    return line;
+  const bool isSum = isa<arith::AddIOp>(op);
+  const bool grows = isa<arith::DivSIOp, arith::DivUIOp, FloorDivOp, arith::FloorDivSIOp,
+                         arith::CeilDivSIOp, arith::MulIOp, arith::MinSIOp, arith::MaxSIOp>(op);
+  if (isSum || (grows && b.step == 0))
+    if (std::optional<int64_t> last = apply(op, a.base + *spanOfA, b.base + *spanOfB))
+      line.span = std::max<int64_t>(*last - base, 0);
+  return line;
+}
+
 /// The same for lines of which one may repeat a single number.
 static Known applyToLines(Operation *op, Known a, Known b) {
   std::optional<int64_t> base = apply(op, a.base, b.base);
@@ -80,7 +103,7 @@ static Known applyToLines(Operation *op, Known a, Known b) {
     return Known::line(*base, a.step * b.base + b.step * a.base, count);
   if (a.step == 0 && b.step == 0)
     return Known::line(*base, 0, count);
-  return Known::line(*base, Known::irregular, count);
+  return irregularLine(op, a, b, *base, count);
 }
 
 static bool holds(arith::CmpIPredicate predicate, int64_t a, int64_t b) {

@@ -25,6 +25,7 @@ struct Known {
   int64_t count = 0;   ///< of a line: elements that count
   double share = 1;    ///< of a mask: elements that are true
   uint64_t symbol = 0; ///< of what depends on data: equal where it is the same data
+  int64_t span = 0;    ///< of an irregular line: from its first element to its last, if known
 
   /// A step that no line has: neighbours are not equally far apart.
   static constexpr int64_t irregular = INT64_MIN;
