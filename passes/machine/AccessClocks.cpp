@@ -106,18 +106,59 @@ double differentShare(const Places &places, gpu::LayoutAttr layout) {
 
 } // namespace
 
-double bytesOfCache(const KnownValues &values, const TileAccess &access, RankedTensorType tile) {
+AccessCost costOfMemory(const KnownValues &values, const TileAccess &access,
+                        RankedTensorType tile) {
+  const double bytes = std::max(access.bytesOfElement, 1.0);
   gpu::LayoutAttr layout = gpu::getLayout(tile);
   if (!layout)
-    return countElements(tile) * std::max(access.bytesOfElement, 1.0);
+    return {countElements(tile) * bytes, 0};
   const Places places(values, access, layout.getRank());
   std::array<int64_t, lanesOfWarp> ofLanes;
   for (int64_t lane = 0; lane < lanesOfWarp; ++lane)
     ofLanes[size_t(lane)] = places.of(layout.getLaneBits(), lane);
-  const double accesses = countThreadElements(tile) / double(access.vector * lanesOfWarp) *
-                          differentShare(places, layout);
-  const auto bytesOfAccess = int64_t(double(access.vector) * std::max(access.bytesOfElement, 1.0));
-  return accesses * double(clocksOfWarp(ofLanes, bytesOfAccess)) * double(sharedRate);
+  const double accesses =
+      countThreadElements(tile) / double(access.vector) * differentShare(places, layout);
+  const int64_t clocks = clocksOfWarp(ofLanes, int64_t(double(access.vector) * bytes));
+  return {accesses / lanesOfWarp * double(clocks) * double(sharedRate), accesses};
+}
+
+/// Where an element of a tile lies in shared memory, in elements.
+static int64_t placeOf(gpu::SharedType buffer, ArrayRef<int64_t> coordinates) {
+  const auto strides = buffer.getStrides();
+  const auto order = buffer.getAxisOrder();
+  const int64_t panel = buffer.getPanel();
+  int64_t place = 0;
+  for (auto [axis, coordinate] : llvm::enumerate(coordinates)) {
+    int64_t at = coordinate;
+    if (int64_t(axis) == order[0]) {
+      if (panel) {
+        place += at / panel * buffer.getPanelStride();
+        at %= panel;
+      }
+      if (buffer.getPhases() > 1 && order.size() > 1)
+        at ^= coordinates[order[1]] / buffer.getPerPhase() % buffer.getPhases() * buffer.getChunk();
+    }
+    place += at * strides[axis];
+  }
+  return place;
+}
+
+AccessCost costOfShared(gpu::SharedType buffer, RankedTensorType tile, int64_t vector) {
+  const double bytes = elementBytes(tile.getElementType());
+  gpu::LayoutAttr layout = gpu::getLayout(tile);
+  const double elements = countThreadElements(tile), accesses = elements / double(vector);
+  if (!layout || size_t(layout.getRank()) != buffer.getShape().size())
+    return {elements * bytes, accesses};
+  std::array<int64_t, lanesOfWarp> places;
+  for (int64_t lane = 0; lane < lanesOfWarp; ++lane) {
+    SmallVector<int64_t> coordinates(size_t(layout.getRank()), 0);
+    for (auto [position, bit] : llvm::enumerate(layout.getLaneBits()))
+      if (!bit.isReplication() && (lane >> position & 1) != 0)
+        coordinates[size_t(bit.axis)] += bit.step;
+    places[size_t(lane)] = int64_t(double(placeOf(buffer, coordinates)) * bytes);
+  }
+  const int64_t clocks = clocksOfWarp(places, int64_t(double(vector) * bytes));
+  return {accesses / lanesOfWarp * double(clocks) * double(sharedRate), accesses};
 }
 
 } // namespace tk

@@ -9,14 +9,31 @@
 
 #include "passes/machine/Footprint.h"
 
+#include "dialects/tkgpu/TkGpuDialect.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace tk {
 
-/// Bytes of the first-level cache's rate, which is the shared memory's, that an access of a block's
-/// threads to memory takes.
-double bytesOfCache(const KnownValues &values, const TileAccess &access,
-                    mlir::RankedTensorType tile);
+namespace cost {
+/// Instructions of a thread's access to memory: itself, and the address beside what the indices
+/// cost. What a condition adds. What a choice between two addresses adds (load_common), for one of
+/// 64 bits, and for the value. Counted in NVRTC's code for sm_90a, of windows and of gathers.
+inline constexpr double access = 1.5, maskOfAccess = 0.5, choiceOfAddress = 3;
+} // namespace cost
+
+/// What an access of a block's threads takes.
+struct AccessCost {
+  double bytes = 0;    ///< of the first-level cache's rate, which is the shared memory's
+  double accesses = 0; ///< of single threads
+};
+
+/// Of a tile in memory.
+AccessCost costOfMemory(const KnownValues &values, const TileAccess &access,
+                        mlir::RankedTensorType tile);
+
+/// Of a tile in shared memory, by threads that read or write `vector` elements at once.
+AccessCost costOfShared(gpu::SharedType buffer, mlir::RankedTensorType tile, int64_t vector);
 
 } // namespace tk
 

@@ -1,10 +1,10 @@
 //===- BlockAccess.cpp - what one block does: global memory ---------------===//
-#include "passes/machine/AccessClocks.h"
 #include "passes/machine/BlockWalk.h"
 #include "passes/machine/OperationCost.h"
 #include "passes/machine/TileFacts.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -55,6 +55,17 @@ void BlockWalk::remember(Operation *op, unsigned tensor, ValueRange coordinates)
   seen.places.insert(uint64_t(hash));
 }
 
+/// Instructions of a thread for an access to memory, beside those that compute the indices.
+static double instructionsOfAccess(Operation *op, ValueRange masks) {
+  if (isa<gpu::CopyAsyncOp, gpu::CopyPrivateOp>(op))
+    return cost::access;
+  auto load = dyn_cast<gpu::LoadOp>(op);
+  const gpu::CacheAttr cache = load ? gpu::getCache(load) : gpu::CacheAttr();
+  const bool isCommon = cache && cache.getCommon() && !masks.empty();
+  return cost::access + (masks.empty() ? 0 : cost::maskOfAccess) +
+         (isCommon ? cost::choiceOfAddress : 0);
+}
+
 void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRange strides,
                        ArrayAttr dims, ValueRange masks, RankedTensorType tile, Type element,
                        bool writes, double times) {
@@ -67,7 +78,9 @@ void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRan
     return;
   }
   int64_t vector = 1;
-  if (auto attr = op->getAttrOfType<IntegerAttr>("vector"))
+  if (auto load = dyn_cast<gpu::LoadOp>(op))
+    vector = load.getRun() > 1 ? load.getRun() : load.getVector();
+  else if (auto attr = op->getAttrOfType<IntegerAttr>("vector"))
     vector = attr.getInt();
   else if (auto copy = dyn_cast<gpu::CopyPrivateOp>(op))
     vector = copy.getTarget().getType().getVector();
@@ -76,16 +89,22 @@ void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRan
     Known known = values.get(mask);
     share *= known.isScalar() ? double(known.base != 0) : known.share;
   }
-  const TileAccess accessed{indices, strides,
-                            dims,    tile ? tile.getShape() : ArrayRef<int64_t>(),
-                            share,   vector,
+  const TileAccess accessed{indices,
+                            strides,
+                            dims,
+                            tile ? tile.getShape() : ArrayRef<int64_t>(),
+                            share,
+                            vector,
                             elementBytes(element)};
   Footprint places = footprintOf(values, accessed);
   Traffic &traffic = counts.traffic[argument->second.tensor];
   if (places.bytes == 0)
     return;
-  if (tile)
-    counts.work.sharedBytes += bytesOfCache(values, accessed, tile) * share * times;
+  if (tile) {
+    const AccessCost cost = costOfMemory(values, accessed, tile);
+    counts.work.sharedBytes += cost.bytes * share * times;
+    counts.work.instructions += cost.accesses * instructionsOfAccess(op, masks) * times;
+  }
   if (writes) {
     traffic.writtenBytes += places.bytes * times;
   } else {

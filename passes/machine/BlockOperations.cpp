@@ -38,6 +38,11 @@ static double threadBytes(Type type) {
   return countThreadElements(type) * elementBytes(getElementTypeOrSelf(type));
 }
 
+void BlockWalk::addShared(AccessCost cost, double times) {
+  counts.work.sharedBytes += cost.bytes * times;
+  counts.work.instructions += cost.accesses * times;
+}
+
 bool BlockWalk::visitShared(Operation *op, double times) {
   LaunchWork &work = counts.work;
   auto load = dyn_cast<gpu::LocalLoadOp>(op);
@@ -50,6 +55,12 @@ bool BlockWalk::visitShared(Operation *op, double times) {
         words /= bit.step < repeats[bit.axis] ? 2 : 1;
     work.sharedBytes += words * elementBytes(getElementTypeOrSelf(load.getType())) * times;
     work.instructions += words * times;
+  } else if (load && !load.getMatrix()) {
+    addShared(costOfShared(load.getSource().getType(), load.getType(), load.getVector()), times);
+  } else if (auto store = dyn_cast<gpu::LocalStoreOp>(op); store && !store.getMatrix()) {
+    addShared(costOfShared(store.getTarget().getType(),
+                           cast<RankedTensorType>(store.getValue().getType()), store.getVector()),
+              times);
   } else if (isa<gpu::LocalLoadOp, gpu::PrivateLoadOp>(op)) {
     work.sharedBytes += threadBytes(op->getResult(0).getType()) * times;
     work.instructions += countThreadElements(op->getResult(0).getType()) * times / 4;
@@ -243,6 +254,8 @@ void BlockWalk::visitElements(Operation *op, double times) {
   if (op->getNumResults() != 1)
     return;
   ElementCost each = elementCost(op);
+  if (isWithinUser(op))
+    each.instructions = 0;
   if (!isa<RankedTensorType>(op->getResult(0).getType())) {
     // A scalar is the same in all threads, and its instructions run beside those of tiles.
     counts.work.special += double(function.getNumWarps() * lanesOfWarp) * each.special * times;

@@ -170,15 +170,26 @@ static SmallVector<std::pair<int64_t, double>> chooseIterations(int64_t count, b
   return chosen;
 }
 
+/// Does another loop go on where this one ends? A loop that was unrolled leaves the rest to it.
+static bool goesOn(scf::ForOp loop) {
+  return llvm::any_of(loop.getUpperBound().getUsers(), [&](Operation *user) {
+    auto next = dyn_cast<scf::ForOp>(user);
+    return next && next != loop && next.getLowerBound() == loop.getUpperBound() &&
+           next->getBlock() == loop->getBlock();
+  });
+}
+
 void BlockWalk::visitFor(scf::ForOp loop, double times) {
   std::optional<int64_t> lower = values.scalar(loop.getLowerBound());
   std::optional<int64_t> upper = values.estimate(loop.getUpperBound());
   std::optional<int64_t> step = values.scalar(loop.getStep());
-  int64_t count = 1; // where data says how often
-  if (lower && upper && step && *step > 0)
+  int64_t count = 1; // where data says how often, in the last of the loops over a range
+  if (lower && upper && step && *step > 0) {
     count = std::max<int64_t>(llvm::divideCeilSigned(*upper - *lower, *step), 0);
-  else
+  } else {
     counts.hasUnknownLoop = true;
+    count = goesOn(loop) ? 0 : 1;
+  }
   SmallVector<Known> carried;
   for (Value init : loop.getInitArgs())
     carried.push_back(values.get(init));

@@ -8,8 +8,8 @@
 #ifndef TK_PASSES_MACHINE_BLOCKWALK_H
 #define TK_PASSES_MACHINE_BLOCKWALK_H
 
+#include "passes/machine/AccessClocks.h"
 #include "passes/machine/CostModel.h"
-#include "passes/machine/Footprint.h"
 #include "passes/machine/KnownValues.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -81,6 +81,7 @@ private:
   void visitRoles(gpu::WarpRolesOp roles, double times);
   bool visitMemory(mlir::Operation *op, double times);
   bool visitShared(mlir::Operation *op, double times);
+  void addShared(AccessCost cost, double times);
   bool visitProduct(mlir::Operation *op, double times);
   bool visitReduction(mlir::Operation *op, double times);
   void visitElements(mlir::Operation *op, double times);

@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <algorithm>
 #include <cmath>
@@ -79,6 +80,10 @@ public:
         ++uses[axis];
     for (auto [index, stride, attr] : llvm::zip(access.indices, access.strides, access.dims))
       add(index, values.scalar(stride).value_or(1), cast<DenseI64ArrayAttr>(attr).asArrayRef());
+    for (auto [axis, line] : diagonals) {
+      isExact &= line.second == uses[axis];
+      addLine(axis, line.first, 1);
+    }
   }
   Footprint footprint();
 
@@ -89,9 +94,12 @@ private:
 
   const KnownValues &values;
   const TileAccess &access;
-  SmallVector<int64_t> counts;               ///< elements that count, by axis of the tile
-  SmallVector<int64_t> uses;                 ///< indices that run over an axis
+  SmallVector<int64_t> counts;                   ///< elements that count, by axis of the tile
+  SmallVector<int64_t> uses;                     ///< indices that run over an axis
   SmallVector<std::pair<int64_t, int64_t>> axes; ///< distance, count
+  /// By axis that several indices run over: the distance of neighbours, and how many of them say
+  /// so.
+  llvm::SmallMapVector<int64_t, std::pair<double, int64_t>, 2> diagonals;
   int64_t base = 0;
   bool isExact = true; ///< each line has as many places as elements, all equally far apart
   double elements = 1;
@@ -115,12 +123,18 @@ void Lines::add(Value index, int64_t distance, ArrayRef<int64_t> along) {
   for (int64_t axis : along) {
     int64_t count = known.isLine() && along.size() == 1 ? known.count : access.shape[axis];
     counts[axis] = counts[axis] == 0 ? count : std::min(counts[axis], count);
-    isExact &= uses[axis] == 1;
   }
   if (SumOfLines sum; !along.empty() && sum.add(values, index, along)) {
     base += sum.base * distance;
     for (auto [axis, line] : sum.lines) {
       counts[axis] = std::min(counts[axis], line.count);
+      // Of several indices over one axis, as along a diagonal, the distances add up.
+      if (uses[axis] > 1 && line.step == std::round(line.step)) {
+        diagonals[axis].first += line.step * double(distance);
+        ++diagonals[axis].second;
+        continue;
+      }
+      isExact &= uses[axis] == 1;
       addLine(axis, line.step, distance);
     }
     return;
@@ -144,7 +158,8 @@ bool Lines::joinRows(Footprint &places, int64_t distance, int64_t count) {
   if (distance % step != 0 || steps >= rows)
     return false;
   const int64_t different = steps * (count - 1) + rows;
-  elements *= double(different) / (double(rows) * double(count));
+  elements *= std::min(
+      double(different) / (double(rows) * double(count) * std::max(access.share, 1e-9)), 1.0);
   rows = different;
   return true;
 }
@@ -168,8 +183,12 @@ Footprint Lines::footprint() {
       places.axes.emplace_back(distance, count);
     }
   }
-  // A run of more accesses than places has some of them several times.
-  const double ofRun = isExact ? touched : std::min(touched, places.run);
+  // A run of more accesses than places has some of them several times, but for those that a mask
+  // leaves out.
+  const double accessed = touched * std::max(access.share, 1e-9);
+  const bool repeats = isExact && touched > places.run;
+  const double ofRun =
+      repeats ? std::max(accessed, std::min(touched, places.run)) : std::min(touched, places.run);
   const double waste = std::max(places.run, elements > 1 ? sector : 1.0) / ofRun;
   places.bytes = elements * access.bytesOfElement * std::min(waste, sector);
   return places;

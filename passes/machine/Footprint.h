@@ -30,10 +30,10 @@ struct Footprint {
 /// An access of a tile to a tensor, in its terms.
 struct TileAccess {
   mlir::ValueRange indices, strides;
-  mlir::ArrayAttr dims;                 ///< for each index, the axes of the tile that it runs over
-  llvm::ArrayRef<int64_t> shape;        ///< of the tile
-  double share = 1;                     ///< of the elements that are accessed
-  int64_t vector = 1;                   ///< elements of a thread's access
+  mlir::ArrayAttr dims;          ///< for each index, the axes of the tile that it runs over
+  llvm::ArrayRef<int64_t> shape; ///< of the tile
+  double share = 1;              ///< of the elements that are accessed
+  int64_t vector = 1;            ///< elements of a thread's access
   double bytesOfElement = 4;
 };
 

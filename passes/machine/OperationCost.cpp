@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -44,29 +45,68 @@ std::optional<MatrixType> matrixTypeOf(Type operand, bool isRounded) {
   return isa<FloatType>(operand) ? std::optional(MatrixType::ByteFloat) : std::nullopt;
 }
 
-/// Instructions and special functions of one element, as NVRTC's code for f32 has them at about;
-/// `<approx>` forms are fewer.
+/// Instructions and special functions of one element, and the same of `<approx>` forms. Counted in
+/// NVRTC's code of runtime/device for sm_90a, without paths that single elements take.
 struct FunctionCost {
-  double instructions, special, fastInstructions;
+  double instructions, special, fastInstructions, fastSpecial;
 };
 
 static const FunctionCost *findFunction(StringRef name) {
   static const llvm::StringMap<FunctionCost> table = {
-      {"math.exp", {6, 1, 2}},        {"math.exp2", {4, 1, 1}},
-      {"math.log", {10, 1, 2}},       {"math.log2", {9, 1, 1}},
-      {"math.log1p", {14, 1, 4}},     {"math.expm1", {14, 1, 6}},
-      {"math.tanh", {14, 2, 2}},      {"math.erf", {18, 1, 8}},
-      {"math.sin", {26, 0, 4}},       {"math.cos", {26, 0, 4}},
-      {"math.sqrt", {8, 1, 2}},       {"math.rsqrt", {4, 1, 1}},
-      {"math.powf", {45, 1, 6}},      {"arith.divf", {9, 1, 2}},
-      {"tk.div_or_zero", {11, 1, 3}}, {"tk.exp_diff", {7, 1, 2}},
-      {"tk.rand", {24, 0, 24}},       {"tkgpu.scaled_exp_diff", {1, 1, 1}},
-      {"arith.divsi", {16, 1, 16}},   {"arith.remsi", {18, 1, 18}},
-      {"tk.floor_div", {18, 1, 18}},  {"tk.floor_mod", {20, 1, 20}},
-      {"arith.remf", {24, 1, 24}},
+      {"math.exp", {9, 1, 2, 1}},        {"math.exp2", {4, 1, 1, 1}},
+      {"math.log", {25, 0, 2, 1}},       {"math.log2", {27, 0, 2, 1}},
+      {"math.log1p", {29, 0, 4, 1}},     {"math.expm1", {28, 1, 6, 1}},
+      {"math.tanh", {16, 2, 2, 1}},      {"math.erf", {22, 1, 8, 1}},
+      {"math.sin", {26, 0, 4, 1}},       {"math.cos", {26, 0, 4, 1}},
+      {"math.sqrt", {12, 1, 2, 1}},      {"math.rsqrt", {4, 1, 1, 1}},
+      {"math.powf", {100, 1, 6, 1}},     {"arith.divf", {28, 1, 6, 1}},
+      {"tk.div_or_zero", {40, 2, 3, 1}}, {"tk.exp_diff", {10, 1, 2, 1}},
+      {"tk.rand", {24, 0, 24, 0}},       {"tkgpu.scaled_exp_diff", {1, 1, 1, 1}},
+      {"arith.divsi", {16, 1, 16, 1}},   {"arith.remsi", {18, 1, 18, 1}},
+      {"tk.floor_div", {18, 1, 18, 1}},  {"tk.floor_mod", {20, 1, 20, 1}},
+      {"arith.remf", {24, 1, 24, 1}},
   };
   auto found = table.find(name);
   return found == table.end() ? nullptr : &found->second;
+}
+
+/// Do all elements that a thread has along an axis share the operand, as the divisor of a row?
+static bool isShared(Value operand) {
+  return gpu::splatSource(operand) || operand.getDefiningOp<gpu::BroadcastOp>();
+}
+
+static Value scalarOf(Value value) {
+  Value source = gpu::splatSource(value);
+  return source ? source : value;
+}
+
+/// The forms of a quotient of floats (compiler/codegen/cuda/EmitScalar.cpp).
+static FunctionCost costOfQuotient(arith::DivFOp divide, FunctionCost each) {
+  constexpr FunctionCost byReciprocal = {2, 1, 2, 1}, byConstant = {1, 0, 1, 0},
+                         byLaunchsNumber = {8, 0, 2, 0}, inverse = {19, 1, 6, 1},
+                         byShared = {20, 0, 2, 0};
+  if (gpu::hasMode(divide, gpu::MathMode::Reciprocal))
+    return byReciprocal;
+  APFloat by(0.0f);
+  const Value divisor = scalarOf(divide.getRhs());
+  if (matchPattern(divisor, m_ConstantFloat(&by)) && by.getExactInverse(nullptr))
+    return byConstant;
+  auto argument = dyn_cast<BlockArgument>(divisor);
+  if (argument && isa<gpu::FuncOp>(argument.getOwner()->getParentOp()) &&
+      divide->getParentOfType<scf::ForOp>())
+    return byLaunchsNumber;
+  if (matchPattern(scalarOf(divide.getLhs()), m_OneFloat()))
+    return inverse;
+  return isShared(divide.getRhs()) ? byShared : each;
+}
+
+/// The cost of a function, without what elements have in common: the reciprocal of a divisor, the
+/// logarithm of a base.
+static FunctionCost costOfFunction(Operation *op, FunctionCost each) {
+  constexpr FunctionCost sharedBase = {52, 0, 3, 1};
+  if (auto divide = dyn_cast<arith::DivFOp>(op))
+    return costOfQuotient(divide, each);
+  return isa<math::PowFOp>(op) && isShared(op->getOperand(0)) ? sharedBase : each;
 }
 
 /// Instructions of a conversion: bf16 to f32 is a shift, and two f32 are packed at once.
@@ -102,12 +142,13 @@ ElementCost elementCost(Operation *op) {
   if (element.isIndex())
     return {0.5, 0, 0, 0}; // most of it is folded into addresses or done once
   const bool isFloat = isa<FloatType>(element);
-  if (const FunctionCost *function = findFunction(op->getName().getStringRef())) {
-    const double instructions = gpu::hasMode(op, gpu::MathMode::Approx) ? function->fastInstructions
-                                                                        : function->instructions;
+  if (const FunctionCost *found = findFunction(op->getName().getStringRef())) {
+    const FunctionCost function = costOfFunction(op, *found);
+    const bool isFast = gpu::hasMode(op, gpu::MathMode::Approx);
+    const double instructions = isFast ? function.fastInstructions : function.instructions;
     if (element.isF64())
       return {0, 3 * instructions, 0, 1};
-    return {instructions, 0, function->special, isFloat ? 1.0 : 0.0};
+    return {instructions, 0, isFast ? function.fastSpecial : function.special, isFloat ? 1.0 : 0.0};
   }
   StringRef dialect = op->getName().getDialectNamespace();
   if (dialect != "arith" && dialect != "math" && dialect != "tk")
@@ -120,6 +161,9 @@ ElementCost elementCost(Operation *op) {
     return {};
   if (element.isF64())
     return {0, 1, 0, 1};
+  // A comparison takes another condition along.
+  if (element.isInteger(1) && isa<arith::AndIOp, arith::OrIOp>(op))
+    return {};
   if (isa<arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(op) || !isFloat)
     return {1, 0, 0, 0};
   return {1, 0, 0, isa<math::FmaOp>(op) ? 2.0 : 1.0};
