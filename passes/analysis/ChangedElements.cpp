@@ -61,3 +61,34 @@ SmallVector<Value> tk::indicesOfChange(KernelOp kernel, ComputeOp compute) {
       indices.push_back(index);
   return indices;
 }
+
+/// The index of `compute` that `value` is, but for a conversion that keeps all of its bits.
+static BlockArgument asIndex(Value value, ComputeOp compute) {
+  if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+    if (cast.getIn().getType().isIndex() && cast.getType().isInteger(64))
+      value = cast.getIn();
+  auto index = dyn_cast<BlockArgument>(value);
+  return index && index.getOwner() == compute.getBlock() ? index : BlockArgument();
+}
+
+std::optional<ChangedPlace> tk::getChangedPlace(KernelOp kernel, ComputeOp compute) {
+  if (compute.getNumResults() != 1)
+    return std::nullopt;
+  std::optional<ChangedElement> changed = getChangedElement(kernel, compute, 0);
+  auto equal =
+      changed ? changed->choice.getCondition().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  if (!equal || equal.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  for (auto [side, other] :
+       {std::pair(equal.getLhs(), equal.getRhs()), std::pair(equal.getRhs(), equal.getLhs())}) {
+    BlockArgument index = asIndex(side, compute);
+    if (!index)
+      continue;
+    bool isOwn = llvm::all_of(getIterationIndices(other), [&](BlockArgument at) {
+      return at.getOwner() == compute.getBlock() && at != index;
+    });
+    if (isOwn && !asIndex(other, compute))
+      return ChangedPlace{index.getArgNumber(), other};
+  }
+  return std::nullopt;
+}

@@ -25,6 +25,16 @@ std::optional<ChangedElement> getChangedElement(KernelOp kernel, ComputeOp compu
 /// if there is no such condition.
 llvm::SmallVector<mlir::Value> indicesOfChange(KernelOp kernel, ComputeOp compute);
 
+/// An index of a compute op that has one value where its only result changes.
+struct ChangedPlace {
+  unsigned index;    ///< which one
+  mlir::Value place; ///< the value, which may lie outside of the index's range
+};
+
+/// The index `p` of `compute` where its only result changes under the condition `p == place`, and
+/// `place` does not follow from `p`; nothing if the condition is another one.
+std::optional<ChangedPlace> getChangedPlace(KernelOp kernel, ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_CHANGEDELEMENTS_H

@@ -4,6 +4,7 @@
 // numbers of its tiles.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -35,6 +36,7 @@ std::optional<unsigned> BlockProgram::clusteredIndex() {
 void BlockProgram::addParallelAxes() {
   SmallVector<unsigned> tiled;
   std::optional<unsigned> clustered = clusteredIndex();
+  const std::optional<ChangedPlace> changed = findChangedPlace();
   func.setCluster(clustered || func.isSpread() ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     if (countsTiles(p) || isMergedIntoOther(compute.getIndex(p)))
@@ -56,6 +58,8 @@ void BlockProgram::addParallelAxes() {
     axes[id].step = step;
     axes[id].isAligned = step == size;
     axes[id].isWhole = fact.upper && *fact.upper <= step;
+    if (changed && changed->index == p)
+      continue; // has one value
     if (schedule.getLoop() == p && !axes[id].isWhole) {
       loopAxis = id;
       if (fact.divisor % size != 0)
@@ -89,6 +93,8 @@ void BlockProgram::addParallelAxes() {
   putRowsFirst();
   addGridStarts(tiled);
   hasOneIndex = tiled.size() == 1;
+  if (changed)
+    setPlace(*changed);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     if (SmallVector<Value> merged = getMergedIndices(compute.getIndex(p)); !merged.empty())
       takeApart(axisOf.lookup(compute.getIndex(p)), merged);

@@ -9,6 +9,7 @@
 #define TK_PASSES_TILING_BLOCKPROGRAM_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/HostSteps.h"
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/PresentTerms.h"
@@ -156,7 +157,10 @@ private:
   mlir::LogicalResult addStores();
 
   // BlockRows.cpp: tiles that stay as they are.
+  std::optional<ChangedPlace> findChangedPlace();
+  void setPlace(const ChangedPlace &changed);
   void planRows(const Store &store);
+  mlir::Block *loopOverTiles(llvm::ArrayRef<mlir::Operation *> all);
   void skipRows();
 
   // BlockColumns.cpp: what blocks carry from tile to tile.
@@ -377,6 +381,7 @@ private:
   std::optional<unsigned> loopAxis;
   int64_t tilesOfBlock = 1; ///< the launch has a block for so many tiles
   mlir::Value numTiles;     ///< how many there are, where that is more than one
+  mlir::Value isPlace;      ///< of an index with one value: is that in its range?
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
   llvm::DenseMap<mlir::Operation *, ScanOp> equalScan; ///< of scans that are not carried twice

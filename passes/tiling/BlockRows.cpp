@@ -8,12 +8,16 @@
 // condition of each, and computes and stores those alone that change. The planner gives the
 // condition's indices tiles of one element (Planner::planElements).
 //
+// A condition `p == place` says which value of p changes. The index p then has that value alone.
+//
 // Before: a block for each p:         store v[p, :] -> x[p, :] masks(slot[p] >= 0)
 // After:  a block for 64 values of p: for p { if (slot[p] >= 0) { store v[p, :] -> x[p, :] } }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ChangedElements.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/limits/Elements.h"
+#include "passes/plan/MergeIndices.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -66,6 +70,40 @@ static int64_t countTilesOfBlock(KernelOp kernel, ArrayRef<BlockProgram::GridAxi
                    : std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(share)), mostOfBlock);
 }
 
+/// The index that has one value where the result changes. The value is one for a tile.
+std::optional<ChangedPlace> BlockProgram::findChangedPlace() {
+  std::optional<ChangedPlace> changed = getChangedPlace(kernel, compute);
+  if (!changed || elementOf || schedule.getLoop() >= 0 ||
+      !kernel->getParentOp()->hasAttr(gpu::targetAttrName) ||
+      !getMergedIndices(compute.getIndex(changed->index)).empty())
+    return std::nullopt;
+  auto isOne = [&](BlockArgument index) {
+    return schedule.getTile()[index.getArgNumber()] == 1 && !isMergedIntoOther(index);
+  };
+  return isOne(compute.getIndex(changed->index)) &&
+                 llvm::all_of(getIterationIndices(changed->place), isOne)
+             ? changed
+             : std::nullopt;
+}
+
+/// Gives that index its value.
+void BlockProgram::setPlace(const ChangedPlace &changed) {
+  const unsigned id = axisOf.lookup(compute.getIndex(changed.index));
+  Value place = get(changed.place).value, end = kernelValue(axes[id].rangeEnd);
+  Value zero = indexConstant(0);
+  // An index may have fewer bits than the value, which is compared as it is.
+  if (Type type = place.getType(); !type.isIndex()) {
+    zero = constant(builder.getIntegerAttr(type, 0));
+    end = arith::IndexCastOp::create(at(0), loc, type, end);
+  }
+  Value isFrom = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::sge, place, zero);
+  Value isBelow = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::slt, place, end);
+  isPlace = arith::AndIOp::create(at(0), loc, isFrom, isBelow);
+  if (!place.getType().isIndex())
+    place = arith::IndexCastOp::create(at(0), loc, builder.getIndexType(), place);
+  axes[id].start = place;
+}
+
 /// Has blocks go through several tiles where a condition says which of them change.
 void BlockProgram::planRows(const Store &store) {
   auto module = kernel->getParentOfType<ModuleOp>();
@@ -84,21 +122,10 @@ void BlockProgram::planRows(const Store &store) {
   numTiles = kernelValue(gridExtent(outside, loc, grid));
 }
 
-/// Wraps the program of a tile into a loop over the block's tiles, and what follows from the
-/// condition into that.
-void BlockProgram::skipRows() {
-  if (!numTiles)
-    return;
+/// Moves the operations `all` of a tile into a loop over the block's tiles; returns its body.
+Block *BlockProgram::loopOverTiles(ArrayRef<Operation *> all) {
   Block *block = func.getBlock();
-  auto ids = llvm::to_vector(block->getOps<gpu::ProgramIdOp>());
-  auto stores = llvm::to_vector(block->getOps<gpu::StoreOp>());
-  assert(ids.size() == 1 && stores.size() == 1 && "a tile of one result has one number");
-  gpu::ProgramIdOp id = ids.front();
-  gpu::StoreOp store = stores.front();
-  SmallVector<Operation *> all;
-  for (Operation &op : *block)
-    if (&op != id && !op.hasTrait<OpTrait::ConstantLike>())
-      all.push_back(&op);
+  gpu::ProgramIdOp id = *block->getOps<gpu::ProgramIdOp>().begin();
   OpBuilder outer = OpBuilder::atBlockEnd(block);
   Value size = arith::ConstantIndexOp::create(outer, loc, tilesOfBlock);
   Value zero = arith::ConstantIndexOp::create(outer, loc, 0);
@@ -107,12 +134,29 @@ void BlockProgram::skipRows() {
   Value left = arith::SubIOp::create(outer, loc, numTiles, first);
   Value end = arith::MinSIOp::create(outer, loc, size, left);
   auto loop = scf::ForOp::create(outer, loc, zero, end, one);
-  Operation *bodyEnd = loop.getBody()->getTerminator();
-  OpBuilder inner(bodyEnd);
+  Operation *last = loop.getBody()->getTerminator();
+  OpBuilder inner(last);
   Value own = arith::AddIOp::create(inner, loc, first, loop.getInductionVar());
   id.getResult().replaceAllUsesExcept(own, first.getDefiningOp());
   for (Operation *op : all)
-    op->moveBefore(bodyEnd);
+    op->moveBefore(last);
+  return loop.getBody();
+}
+
+/// Wraps the program of a tile into a loop over the block's tiles, and what follows from the
+/// condition into that.
+void BlockProgram::skipRows() {
+  if (!numTiles && !isPlace)
+    return;
+  Block *block = func.getBlock();
+  gpu::StoreOp store = *block->getOps<gpu::StoreOp>().begin();
+  SmallVector<Operation *> all;
+  for (Operation &op : *block)
+    if (!isa<gpu::ProgramIdOp>(op) && !op.hasTrait<OpTrait::ConstantLike>())
+      all.push_back(&op);
+  Block *body = numTiles ? loopOverTiles(all) : block;
+  OpBuilder inner =
+      body->mightHaveTerminator() ? OpBuilder(body->getTerminator()) : OpBuilder::atBlockEnd(body);
   SmallVector<Value> ofTile, others;
   SmallVector<Attribute> dims;
   for (auto [mask, over] : llvm::zip_equal(store.getMasks(), store.getMaskDims()))
@@ -129,7 +173,7 @@ void BlockProgram::skipRows() {
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
   options.inclusive = true;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+  options.filter = [&](Operation *op) { return op->getBlock() == body; };
   (void)getBackwardSlice(condition, &slice, options);
   store.getMasksMutable().assign(others);
   store.setMaskDimsAttr(ArrayAttr::get(store.getContext(), dims));

@@ -172,7 +172,7 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
     get(product.getResult(0));
   Value stored = compute.getYield().getValues()[r];
   if (Value changes = keptElements(kernel, compute, r, stored))
-    masks.push_back(get(changes));
+    masks.push_back(isPlace ? TileValue{isPlace, {}, 0} : get(changes));
   TileValue value = get(stored);
   for (unsigned axis : value.axes)
     if (!set.contains(axis))

@@ -84,9 +84,9 @@ namespace tk::limits::pack_operands {
 /// The fewest rows, columns and elements that tiles of pairs are cut from, and the multiple of the
 /// latter if zeros behind the last element would count (passes/plan).
 inline constexpr int64_t leastSide = 32, leastTerms = 8;
-/// More instructions of an element take so much longer than its loads that tiles save nothing. A
-/// quotient by a value of the columns in 4096 x 4096 x 128 terms: 2.8 ms without tiles on an H200.
-inline constexpr double mostInstructions = 32;
+/// More instructions of an element take longer than its loads: tiles save nothing. A quotient by a
+/// value of the columns in 4096 x 4096 x 128 terms on an H200: 2.8 ms without tiles, 3.6 with them.
+inline constexpr double mostInstructions = 8;
 
 } // namespace tk::limits::pack_operands
 
