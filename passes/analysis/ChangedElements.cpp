@@ -49,14 +49,24 @@ std::optional<ChangedElement> tk::getChangedElement(KernelOp kernel, ComputeOp c
   return ChangedElement{choice, rounding};
 }
 
+Value tk::getConditionOfChange(KernelOp kernel, ComputeOp compute) {
+  Value condition;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
+    std::optional<ChangedElement> changed = getChangedElement(kernel, compute, r);
+    if (!changed || (condition && changed->choice.getCondition() != condition) ||
+        compute.getIndicesOf(r) != compute.getIndicesOf(0))
+      return {};
+    condition = changed->choice.getCondition();
+  }
+  return condition;
+}
+
 SmallVector<Value> tk::indicesOfChange(KernelOp kernel, ComputeOp compute) {
-  if (compute.getNumResults() != 1)
-    return {};
-  std::optional<ChangedElement> changed = getChangedElement(kernel, compute, 0);
-  if (!changed)
+  Value condition = getConditionOfChange(kernel, compute);
+  if (!condition)
     return {};
   SmallVector<Value> indices;
-  for (BlockArgument index : getIterationIndices(changed->choice.getCondition()))
+  for (BlockArgument index : getIterationIndices(condition))
     if (index.getOwner() == compute.getBlock())
       indices.push_back(index);
   return indices;
@@ -72,11 +82,8 @@ static BlockArgument asIndex(Value value, ComputeOp compute) {
 }
 
 std::optional<ChangedPlace> tk::getChangedPlace(KernelOp kernel, ComputeOp compute) {
-  if (compute.getNumResults() != 1)
-    return std::nullopt;
-  std::optional<ChangedElement> changed = getChangedElement(kernel, compute, 0);
-  auto equal =
-      changed ? changed->choice.getCondition().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  Value condition = getConditionOfChange(kernel, compute);
+  auto equal = condition ? condition.getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
   if (!equal || equal.getPredicate() != arith::CmpIPredicate::eq)
     return std::nullopt;
   for (auto [side, other] :

@@ -21,17 +21,20 @@ struct ChangedElement {
 /// thread stores vectors.
 std::optional<ChangedElement> getChangedElement(KernelOp kernel, ComputeOp compute, unsigned r);
 
-/// The indices of `compute` that the condition of its only result, such an element, is over; empty
-/// if there is no such condition.
+/// The condition of all results of `compute`, if each is such an element and all have the same one;
+/// else null.
+mlir::Value getConditionOfChange(KernelOp kernel, ComputeOp compute);
+
+/// The indices of `compute` that that condition is over; empty if there is no such condition.
 llvm::SmallVector<mlir::Value> indicesOfChange(KernelOp kernel, ComputeOp compute);
 
-/// An index of a compute op that has one value where its only result changes.
+/// An index of a compute op that has one value where its results change.
 struct ChangedPlace {
   unsigned index;    ///< which one
   mlir::Value place; ///< the value, which may lie outside of the index's range
 };
 
-/// The index `p` of `compute` where its only result changes under the condition `p == place`, and
+/// The index `p` of `compute` whose results change under the condition `p == place`, and
 /// `place` does not follow from `p`; nothing if the condition is another one.
 std::optional<ChangedPlace> getChangedPlace(KernelOp kernel, ComputeOp compute);
 

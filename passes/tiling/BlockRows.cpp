@@ -143,13 +143,27 @@ Block *BlockProgram::loopOverTiles(ArrayRef<Operation *> all) {
   return loop.getBody();
 }
 
+/// Moves the masks of `store` that are one for a tile to `ofTile`.
+static void leaveOutMasks(gpu::StoreOp store, llvm::SmallSetVector<Value, 4> &ofTile) {
+  SmallVector<Value> others;
+  SmallVector<Attribute> dims;
+  for (auto [mask, over] : llvm::zip_equal(store.getMasks(), store.getMaskDims()))
+    if (mask.getType().isInteger(1)) {
+      ofTile.insert(mask);
+    } else {
+      others.push_back(mask);
+      dims.push_back(over);
+    }
+  store.getMasksMutable().assign(others);
+  store.setMaskDimsAttr(ArrayAttr::get(store.getContext(), dims));
+}
+
 /// Wraps the program of a tile into a loop over the block's tiles, and what follows from the
 /// condition into that.
 void BlockProgram::skipRows() {
   if (!numTiles && !isPlace)
     return;
   Block *block = func.getBlock();
-  gpu::StoreOp store = *block->getOps<gpu::StoreOp>().begin();
   SmallVector<Operation *> all;
   for (Operation &op : *block)
     if (!isa<gpu::ProgramIdOp>(op) && !op.hasTrait<OpTrait::ConstantLike>())
@@ -157,17 +171,11 @@ void BlockProgram::skipRows() {
   Block *body = numTiles ? loopOverTiles(all) : block;
   OpBuilder inner =
       body->mightHaveTerminator() ? OpBuilder(body->getTerminator()) : OpBuilder::atBlockEnd(body);
-  SmallVector<Value> ofTile, others;
-  SmallVector<Attribute> dims;
-  for (auto [mask, over] : llvm::zip_equal(store.getMasks(), store.getMaskDims()))
-    if (mask.getType().isInteger(1)) {
-      ofTile.push_back(mask);
-    } else {
-      others.push_back(mask);
-      dims.push_back(over);
-    }
+  // All stores have the masks of the one condition.
+  llvm::SmallSetVector<Value, 4> ofTile;
+  body->walk([&](gpu::StoreOp store) { leaveOutMasks(store, ofTile); });
   Value condition = ofTile.front();
-  for (Value mask : ArrayRef<Value>(ofTile).drop_front())
+  for (Value mask : ArrayRef<Value>(ofTile.getArrayRef()).drop_front())
     condition = arith::AndIOp::create(inner, loc, condition, mask);
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -175,8 +183,6 @@ void BlockProgram::skipRows() {
   options.inclusive = true;
   options.filter = [&](Operation *op) { return op->getBlock() == body; };
   (void)getBackwardSlice(condition, &slice, options);
-  store.getMasksMutable().assign(others);
-  store.setMaskDimsAttr(ArrayAttr::get(store.getContext(), dims));
   auto changes = scf::IfOp::create(inner, loc, condition);
   for (Operation *op : all)
     if (!slice.contains(op))

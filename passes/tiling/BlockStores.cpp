@@ -242,8 +242,7 @@ LogicalResult BlockProgram::addStores() {
       return failure();
   for (Value value : taken)
     kernelValue(value);
-  if (count == 1)
-    planRows(stores.front());
+  planRows(stores.front());
   SmallVector<Store *> carried;
   SmallVector<Value> carriedTo;
   for (auto [r, store] : llvm::enumerate(stores)) {
