@@ -31,7 +31,7 @@ bool isZeroOfZeros(llvm::ArrayRef<mlir::Value> elements, llvm::ArrayRef<mlir::Op
 std::optional<PairTerm> getPairTerm(mlir::Value term, mlir::Value m, mlir::Value n, mlir::Value k);
 
 /// True if `reduce`, of its statement or in the terms of other reductions, is a pairwise
-/// contraction with enough rows, columns and terms for tiles of pairs (passes/plan/PlanPairs.cpp).
+/// contraction with enough rows, columns and terms for tiles of pairs.
 bool isPairwise(ReduceOp reduce);
 
 /// True if what `compute` reduces is one pairwise contraction, and nothing else.

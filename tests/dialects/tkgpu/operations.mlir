@@ -680,3 +680,12 @@ tkgpu.func @histogram args [] {
   %sums = tkgpu.histogram %bins, %weights : tensor<64x8xi32>, tensor<64x8xf32> -> tensor<32xf32>
   tkgpu.return
 }
+
+// CHECK-LABEL: tkgpu.func @counts
+// CHECK: tkgpu.histogram
+tkgpu.func @counts args [] {
+  %bins = arith.constant dense<1> : tensor<4096xi32>
+  %weights = arith.constant dense<2> : tensor<4096xi32>
+  %h = tkgpu.histogram %bins, %weights : tensor<4096xi32>, tensor<4096xi32> -> tensor<512xi32>
+  tkgpu.return
+}
