@@ -1,8 +1,8 @@
 //===- SplitAtCollectives.cpp - local kernels and collectives, in order ---===//
 //
-// 0. A result that only copies what a collective delivers is that, and a collective that sends a
-// copy
-//    of a parameter sends the parameter.
+// A gather sends a parameter instead of a copy of it, and a result that only copies what a
+// collective delivers is that.
+//
 // 1. A level is what runs between two rounds of collectives. Parameters, and collectives of them,
 //    have level 0; a compute op has the highest level of what it reads; a collective of a computed
 //    tensor makes a tensor of the next level.
@@ -207,8 +207,9 @@ static Value copiedBy(ComputeOp compute) {
     Operation *op = value.getDefiningOp();
     if (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op)) {
       value = op->getOperand(0);
-      // Rounded to fewer bits on the way, an element is another one.
-      if (value.getType().getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+      // In another type of no more bits, an element may be another number.
+      if (value.getType() != type &&
+          value.getType().getIntOrFloatBitWidth() <= type.getIntOrFloatBitWidth())
         return {};
       continue;
     }

@@ -130,8 +130,8 @@ bool Planner::planShared() {
   for (Value other : compute.getBlock()->getArguments())
     if (other != index)
       blocks *= shape.upperOf(other).value_or(1);
-  std::optional<int64_t> upper = shape.upperOf(index);
   // As many results as cost least, places and what lies beyond the last result counted.
+  std::optional<int64_t> upper = shape.upperOf(index);
   int64_t best = 1, least = 0;
   for (int64_t results = 1; results <= mostSharedResults; results *= 2) {
     if (results > 1 && results * neighbours * words > mostCarried)

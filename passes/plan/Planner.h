@@ -92,8 +92,9 @@ struct Planner {
   void planShortChain(Contraction &outer);
   /// Gives blocks several results, and threads parts of the elements that these share, if there are
   /// such elements (PlanShared.cpp).
-  bool planOwnTerms(mlir::Value index);
   bool planShared();
+  /// Gives threads all terms of their own results along `index`, if there are enough results.
+  bool planOwnTerms(mlir::Value index);
   /// Gives blocks several rows of a GEMV (PlanFactorRows.cpp).
   bool planFactorRows();
   /// Gives blocks several rows of columns whose terms lie between offsets (PlanOffsetRows.cpp).
@@ -103,8 +104,9 @@ struct Planner {
   /// Gives blocks the bins of a sum by a key (PlanHistogram.cpp).
   bool planHistogram();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
-  bool planChecks();
   bool planPairs();
+  /// Tiles sums that have few terms, or none, as elements (PlanRows.cpp).
+  bool planChecks();
   int64_t planChunk(mlir::Operation *op);
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWholeColumns(ReduceOp reduction, mlir::Value across);

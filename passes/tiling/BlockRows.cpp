@@ -110,9 +110,7 @@ void BlockProgram::planRows(const Store &store) {
   auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   const bool isOfTile = llvm::any_of(
       store.masks, [](Value mask) { return mask.getType().isInteger(1) && mask.getDefiningOp(); });
-  if (!target || !isOfTile || loopAxis ||
-
-      indicesOfChange(kernel, compute).empty())
+  if (!target || !isOfTile || loopAxis || indicesOfChange(kernel, compute).empty())
     return;
   const int64_t count = countTilesOfBlock(kernel, grid, target.getProcessors());
   if (count < 2)

@@ -33,13 +33,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
-
-#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/tensor/fuse/SharedWork.h"
+
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "llvm/ADT/SmallSet.h"
 

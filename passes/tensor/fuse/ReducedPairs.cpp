@@ -2,9 +2,9 @@
 //
 // Part of the third rule of FuseProducersCost.cpp. A pairwise contraction is a sum, or an extremum,
 // of a function of one value for a row and one for a column: a squared distance, for example. As a
-// statement of its own it has tiles like a matrix product, and each thread uses a
-// loaded value for 8 rows or columns. In the terms of another reduction each pair loads both its
-// values. The contraction is stored in these cases:
+// statement of its own it has tiles like a matrix product, and each thread uses a loaded value for
+// 8 rows or columns. In the terms of another reduction each pair loads both its values. The
+// contraction is stored in these cases:
 //
 // 1. The reduction around it begins in its tiles (tk-attach-reductions), and no pair is stored.
 // 2. The loads that tiles save take longer than storing and reading each pair.

@@ -150,7 +150,7 @@ private:
         separation.take(twin);
     std::optional<std::string> why;
     if (isMade)
-      why = separation.whyStored(maxExtra, isPair);
+      why = isPair ? separation.whyPairsStored() : separation.whyStored(maxExtra);
     if (why) {
       note(reduce, passName, Verdict::Derived,
            "the " + describe(reduce) + " becomes a statement of its own: " + *why);

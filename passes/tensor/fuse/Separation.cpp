@@ -219,19 +219,16 @@ void Separation::take(ReduceOp twin) {
     statements.push_back(made);
 }
 
-/// The reason to store a sum over pairs that is read like that, or nothing.
-static std::optional<std::string> whyPairsStored(Read read) {
-  for (Operation *op : getProducerSlice(read.producer))
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      if (auto why = whyNotPairs(reduce, read, getReach(reduce, read)))
-        return why;
+std::optional<std::string> Separation::whyPairsStored() const {
+  for (Read read : reads)
+    for (Operation *op : getProducerSlice(read.producer))
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        if (auto why = whyNotPairs(reduce, read, getReach(reduce, read)))
+          return why;
   return std::nullopt;
 }
 
-std::optional<std::string> Separation::whyStored(int64_t maxExtra, bool isPair) const {
-  if (isPair)
-    for (Read read : reads)
-      return whyPairsStored(read);
+std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
   for (Read read : reads) {
     if (isStatisticOfInlined(read))
       return "a reader that computes its product again has no whole rows of it";

@@ -30,7 +30,9 @@ public:
   /// Has `twin`, an equal reduction elsewhere in the copy, read the statement, too.
   void take(ReduceOp twin);
   /// Why one of the reads stays, or nothing.
-  std::optional<std::string> whyStored(int64_t maxExtra, bool isPair) const;
+  std::optional<std::string> whyStored(int64_t maxExtra) const;
+  /// The same of sums over pairs, which have a rule of their own (ReducedPairs.cpp).
+  std::optional<std::string> whyPairsStored() const;
   void eraseStatements() {
     for (ComputeOp statement : statements)
       statement.erase();

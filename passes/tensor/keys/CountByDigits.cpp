@@ -229,12 +229,7 @@ void DigitCounting::rewrite(const KeyedCount &count) {
                          return LoadOp::create(in, loc, parts, indices, Value());
                        })
           .getResult(0);
-  Type type = reduce.getResult(0).getType();
-  if (isa<FloatType>(type))
-    total = arith::SIToFPOp::create(at, loc, type, total);
-  else if (type.getIntOrFloatBitWidth() > 32)
-    total = arith::ExtSIOp::create(at, loc, type, total);
-  reduce.getResult(0).replaceAllUsesWith(total);
+  replaceByTotal(at, reduce, total);
 }
 
 unsigned tk::countByDigits(KernelOp kernel) {

@@ -267,3 +267,17 @@ void KeyTests::restore() {
     eraseDead(compute);
   replaced.clear();
 }
+
+void tk::replaceByTotal(OpBuilder &builder, ReduceOp reduce, Value total) {
+  const Location loc = reduce.getLoc();
+  Type type = reduce.getResult(0).getType();
+  if (total.getType() == type)
+    return reduce.getResult(0).replaceAllUsesWith(total);
+  if (isa<FloatType>(type))
+    total = arith::SIToFPOp::create(builder, loc, type, total);
+  else if (type.isIndex())
+    total = arith::IndexCastOp::create(builder, loc, type, total);
+  else if (type.getIntOrFloatBitWidth() > total.getType().getIntOrFloatBitWidth())
+    total = arith::ExtSIOp::create(builder, loc, type, total);
+  reduce.getResult(0).replaceAllUsesWith(total);
+}

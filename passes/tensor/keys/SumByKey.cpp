@@ -342,16 +342,7 @@ void KeyedSumming::rewrite(unsigned number) {
                          return LoadOp::create(in, loc, parts, own, Value());
                        })
           .getResult(0);
-  Type type = reduce.getResult(0).getType();
-  if (total.getType() == type)
-    return reduce.getResult(0).replaceAllUsesWith(total);
-  if (isa<FloatType>(type))
-    total = arith::SIToFPOp::create(at, loc, type, total);
-  else if (type.isIndex())
-    total = arith::IndexCastOp::create(at, loc, type, total);
-  else if (type.getIntOrFloatBitWidth() > 32)
-    total = arith::ExtSIOp::create(at, loc, type, total);
-  reduce.getResult(0).replaceAllUsesWith(total);
+  replaceByTotal(at, reduce, total);
 }
 
 unsigned tk::sumByKey(KernelOp kernel) {
