@@ -9,7 +9,7 @@ namespace tk::limits::store_by_time {
 /// Kernels whose predicted time is above so many times the least time, and above so many ns, are
 /// lowered again with results stored. No program of bench/programs/sizes.txt gets another predicted
 /// time by that.
-inline constexpr double kTimesLeast = 4, kLeastTime = 20000;
+inline constexpr double kTimesLeast = 2, kLeastTime = 20000;
 
 /// The same for products that are stored for readers which reduce their rows, and for products
 /// whose axes are not in order: there are few of them, and so few comparisons.

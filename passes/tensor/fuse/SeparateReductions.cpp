@@ -73,7 +73,7 @@ static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
 /// a warp goes through? As a statement of its own it has all rows side by side.
 static bool isRowOfTerm(ReduceOp reduce, ComputeOp compute) {
   auto around = dyn_cast<ReduceOp>(reduce->getParentOp());
-  if (!around || around.isOnline() || isHeavy(reduce) || isContraction(reduce))
+  if (!around || around.isOnline() || isHeavy(reduce))
     return false;
   Indices own = indicesOf(reduce);
   const bool variesWithTerms = llvm::any_of(
