@@ -124,8 +124,9 @@ inline constexpr int64_t blocksOfTotals = 8;
 /// (parallel/JoinLaunches.h). Of 2^26 elements of bf16 on an H200: 34.5 us, where parts in four
 /// turns have 36.7 so and 35.5 in two launches.
 inline constexpr int64_t blocksOfTotal = 2;
-/// Terms that one part has at least, and neighbours in memory.
-inline constexpr int64_t leastTerms = 8192, leastRun = 1024;
+/// Terms that one part has at least, and neighbours in memory; the fewest neighbours where
+/// multiprocessors would be left without a part: whole lines of 4 bytes each.
+inline constexpr int64_t leastTerms = 8192, leastRun = 1024, shortestRun = 32;
 /// Terms that a part of a product with few results has at least. A block takes about 9 ns for each,
 /// as predicted for 8 x 8 results.
 inline constexpr int64_t termsOfTile = 512;

@@ -96,7 +96,10 @@ static bool sharesElements(ComputeOp compute, BlockArgument index) {
     return load && llvm::is_contained(getIterationIndices(load.getResult()), index);
   };
   ReduceOp reduce = *reduces.begin();
-  bool isRead = false;
+  // The index of parts says where a range begins.
+  bool isRead = llvm::any_of(reduce->getOperands(), [&](Value bound) {
+    return llvm::is_contained(getIterationIndices(bound), index);
+  });
   reduce.getBody().walk([&](Operation *inner) { isRead |= reads(inner); });
   return !isRead && llvm::is_contained(getIterationIndices(reduce.getResult(0)), index);
 }
@@ -163,6 +166,11 @@ SmallVector<Split> tk::splitColumns(ComputeOp compute, ArrayRef<ReduceOp> reduce
                                : WalkResult::advance();
                   })
                   .wasInterrupted();
+  // Several indices that are left have short loops, each of which waits for its first loads.
+  wait |= llvm::any_of(reduces, [&](ReduceOp reduce) {
+    return llvm::any_of(reduce.getLower(),
+                        [&](Value bound) { return !isKernelLevel(bound, compute); });
+  });
   Value column = compute.getIndex(columnOf(compute));
   bool areProducts =
       llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); });

@@ -14,6 +14,8 @@
 // 4. A new compute op with one more index, the chunk, computes the partial results.
 // 5. The reduction then combines the partial results in a fixed order. Results therefore repeat bit
 //    by bit.
+// 6. If the index that was cut has too few values for as many blocks as the machine wants, another
+//    index of the partial results is cut likewise.
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
 // (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
@@ -49,6 +51,7 @@
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
+#include "passes/tensor/split/PlanParts.h"
 #include "passes/tensor/split/SplitContractions.h"
 #include "passes/tensor/split/SplitWindows.h"
 
@@ -91,15 +94,21 @@ static bool isCarriedElsewhere(ReduceOp reduce, ComputeOp compute) {
   return false;
 }
 
-/// Why a reduction stays whole, or nothing.
+/// Are the bounds of an index the same for all results?
+static bool hasFixedBounds(ReduceOp reduce, unsigned index, ComputeOp compute) {
+  return isKernelLevel(reduce.getLower()[index], compute) &&
+         isKernelLevel(reduce.getUpper()[index], compute);
+}
+
+/// Why a reduction stays whole, or nothing. Of sums of columns another index may be cut already.
 static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, const Split &how) {
   if (reduce.isOnline())
     return StringRef("its partial results would not be numbers of the same kind");
   int64_t count = getUpperBound(reduce.getUpper()[how.position]);
   if (count >= 0 && count <= how.length && !isAskedInParts(reduce, compute))
     return StringRef("it is short");
-  for (Value bound : reduce->getOperands())
-    if (!isKernelLevel(bound, compute))
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
+    if ((i == how.position || !runsAcross(reduce, compute)) && !hasFixedBounds(reduce, i, compute))
       return StringRef("its bounds vary");
   if (!isAskedInParts(reduce, compute) && isCarriedElsewhere(reduce, compute))
     return StringRef("another statement carries it beside one that needs it");
@@ -122,6 +131,18 @@ static bool hasSeveralTiles(ComputeOp compute) {
                       [](Value extent) { return getUpperBound(extent) > fewRows; });
 }
 
+/// Does a reduction read anything along one of its own indices?
+static bool readsRows(ReduceOp reduce) {
+  return reduce.getBody()
+      .walk([&](LoadOp load) {
+        auto last = load.getIndices().empty() ? BlockArgument()
+                                              : dyn_cast<BlockArgument>(load.getIndices().back());
+        return last && last.getOwner() == reduce.getBlock() ? WalkResult::interrupt()
+                                                            : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 namespace {
 /// Splits the reductions of compute ops.
 class ReductionSplitter {
@@ -130,6 +151,21 @@ public:
 
   /// Those of a compute op, all or none; how many.
   unsigned splitAll(ComputeOp compute);
+  /// Divides one more index of partial results, where the first has too few values for as many
+  /// blocks as the machine wants: sums over images, rows and columns, for each
+  /// channel of what lies channel by channel.
+  unsigned splitPartials() {
+    unsigned numSplit = 0;
+    for (ComputeOp partial : llvm::to_vector(partials)) {
+      auto reduces = partial.getBlock()->getOps<ReduceOp>();
+      if (llvm::all_of(reduces, [&](ReduceOp reduce) {
+            return reduce.getNumIndices() > 1 && runsAcross(reduce, partial) &&
+                   !readsRows(reduce);
+          }))
+        numSplit += splitAll(partial);
+    }
+    return numSplit;
+  }
   /// Takes sums of squared distances from sums that exist.
   void joinDistances() {
     for (ComputeOp partial : partials)
@@ -201,6 +237,7 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
       for (ComputeOp compute : computes)
         numSplit += splitter.splitAll(compute);
+      numSplit += splitter.splitPartials();
     });
     patterns.run("distances", [&] { splitter.joinDistances(); });
     patterns.run("scans", [&] {
