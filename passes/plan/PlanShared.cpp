@@ -69,6 +69,12 @@ static bool liesAcross(StatementShape &shape, Value shared) {
   });
 }
 
+/// The index of the statement before `index`; null if there is none.
+static Value indexBefore(ComputeOp compute, Value index) {
+  const unsigned place = cast<BlockArgument>(index).getArgNumber();
+  return place > 0 ? Value(compute.getIndex(place - 1)) : Value();
+}
+
 /// Where there are results for all threads, each goes through all terms of its own. A warp loads a
 /// term at once, and threads need not meet.
 bool Planner::planOwnTerms(Value index) {
@@ -81,15 +87,24 @@ bool Planner::planOwnTerms(Value index) {
   const int64_t each = results / (target.getProcessors() * resultsOfProcessor);
   if (each < 1)
     return false;
-  const int64_t own = std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(each)), mostOwn);
-  const int64_t wanted = threadsOfOwn * own;
-  if (fit(index, wanted) < wanted)
-    return false;
+  const int64_t most =
+      std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(each)), mostOwn) * threadsOfOwn;
+  const int64_t wanted = std::min(fit(index, most), most);
+  int64_t threads = std::min(wanted, threadsOfOwn);
+  if (wanted < 32) {
+    // A warp has the results of several rows, and loads several terms at once.
+    Value row = indexBefore(shape.compute, index);
+    const int64_t rows = threadsOfOwn / wanted;
+    if (wanted < leastAcross || !row || fit(row, rows) < rows)
+      return false;
+    set(row, rows);
+    threads = threadsOfOwn;
+  }
   set(index, wanted);
   for (Operation *op : shape.reductions)
     set(cast<ReduceOp>(op).getIndex(0), 1);
-  warps = threadsOfOwn / 32;
-  perThread = own;
+  warps = threads / 32;
+  perThread = std::max<int64_t>(wanted / threadsOfOwn, 1);
   return true;
 }
 
