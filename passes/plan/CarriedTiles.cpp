@@ -62,6 +62,7 @@ std::optional<CarriedTiles> tk::planCarriedTiles(StatementShape &shape, int64_t 
   if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getLoop() >= 0 ||
       !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
       gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
+      gpu::getPlan(owner).family == gpu::PlanFamily::SharedTerms || // a loop for each result
       !shape.contractions.empty() || boundsReduction(owner, 0))
     return std::nullopt;
   const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
