@@ -315,6 +315,14 @@ int64_t Planner::planAcross(Operation *op) {
   int64_t bits = areAlone ? vectorBits : bitsOfTerms;
   int64_t width =
       areAlone ? shape.narrowestBits : std::max<int64_t>(shape.narrowestBits, leastBits);
+  if (auto typical = reduction->getAttrOfType<IntegerAttr>(typicalTermsAttrName);
+      typical && areAlone && reduction.getNumIndices() == 1) {
+    // Most results have few terms: threads have columns of their own rather than terms.
+    const int64_t elements = threadsAcross * bits / width;
+    const int64_t terms = std::min(static_cast<int64_t>(llvm::PowerOf2Ceil(typical.getInt())),
+                                   elements / columnsAcross);
+    set(across, fit(across, elements / terms));
+  }
   set(across, fit(across, columnsAcross));
   // Of fewer columns a block takes more terms at a time: it waits for memory as rarely.
   const int64_t columns = areAlone ? tileOf(across) : columnsAcross;

@@ -172,8 +172,62 @@ Value TermSorting::selectNan(const KeyedReduction &keyed, Value total, StringRef
   return arith::SelectOp::create(at, loc, hasOthers, nan, total);
 }
 
+/// How many elements a key has on average.
+double TermSorting::termsOfKey(const KeyedReduction &keyed) {
+  double terms = 1, groups = guessSize(kernel, keyed.key.numKeys);
+  for (auto [n, extent] : llvm::enumerate(keyed.key.extents)) {
+    terms *= guessSize(kernel, extent);
+    groups *= n < keyed.key.numBatches ? guessSize(kernel, extent) : 1;
+  }
+  return terms / groups;
+}
+
+void TermSorting::setTypicalTerms(ReduceOp reduce, const KeyedReduction &keyed) {
+  const auto terms = static_cast<int64_t>(std::ceil(termsOfKey(keyed)));
+  reduce->setAttr(typicalTermsAttrName, builder.getI64IntegerAttr(terms));
+}
+
+/// Do results of a key lie side by side, for most keys some? A block then has those of one key.
+bool TermSorting::hasRowsOfKeys(const KeyedReduction &keyed) {
+  const unsigned last = compute.getNumIndices() - 1;
+  if (!llvm::is_contained(keyed.columns, last) ||
+      guessSize(kernel, compute.getExtents()[last]) < leastColumnsOfKey)
+    return false;
+  return termsOfKey(keyed) >= leastTermsOfKey;
+}
+
+/// Reduces the elements with the key of each result where the result is.
+Value TermSorting::reduceKey(const KeyedReduction &keyed) {
+  ReduceOp reduce = keyed.reduce;
+  OpBuilder at(reduce);
+  SmallVector<StringRef> over = {"next"};
+  SmallVector<Value> lower = {firstBlock(at, keyed, false)}, upper = {firstBlock(at, keyed, true)},
+                     columns;
+  for (unsigned p : keyed.columns)
+    columns.push_back(compute.getIndex(p));
+  for (unsigned n : keyed.rest) {
+    over.push_back(cast<StringAttr>(reduce.getIndexNames()[n]).getValue());
+    lower.push_back(writer.constant(at, 0));
+    upper.push_back(reduce.getUpper()[n]);
+  }
+  auto sum =
+      ReduceOp::create(at, loc, reduce.getKind(0), over, lower, upper,
+                       reduce.getResult(0).getType(),
+                       [&](OpBuilder &in, Location, ValueRange place) -> Value {
+                         Value row = writer.loadIndex(in, order.blockRow,
+                                                      {place[0], writer.constant(in, 0)}, -1);
+                         return copyElement(in, keyed, reduce.getYield().getValues()[0], place[0],
+                                            row, columns, place.drop_front());
+                       });
+  setTypicalTerms(sum, keyed);
+  padRows(sum);
+  return sum.getResult(0);
+}
+
 /// Reduces the runs of elements with one key: each at its first place. Most keys have no element.
 Value TermSorting::reduceRuns(const KeyedReduction &keyed, StringRef suffix) {
+  if (hasRowsOfKeys(keyed))
+    return reduceKey(keyed);
   ReduceOp reduce = keyed.reduce;
   ReduceKind kind = reduce.getKind(0);
   Type type = reduce.getResult(0).getType();
@@ -202,15 +256,16 @@ Value TermSorting::reduceRuns(const KeyedReduction &keyed, StringRef suffix) {
           lower.push_back(writer.constant(at, 0));
           upper.push_back(reduce.getUpper()[n]);
         }
-        return ReduceOp::create(at, loc, kind, over, lower, upper, type,
-                                [&](OpBuilder &in, Location, ValueRange place) -> Value {
-                                  Value row = writer.loadIndex(
-                                      in, order.blockRow, {place[0], writer.constant(in, 0)}, -1);
-                                  return copyElement(in, keyed, reduce.getYield().getValues()[0],
-                                                     indices[0], row, indices.drop_front(),
-                                                     place.drop_front());
-                                })
-            .getResult(0);
+        auto run = ReduceOp::create(
+            at, loc, kind, over, lower, upper, type,
+            [&](OpBuilder &in, Location, ValueRange place) -> Value {
+              Value row =
+                  writer.loadIndex(in, order.blockRow, {place[0], writer.constant(in, 0)}, -1);
+              return copyElement(in, keyed, reduce.getYield().getValues()[0], indices[0], row,
+                                 indices.drop_front(), place.drop_front());
+            });
+        setTypicalTerms(run, keyed);
+        return run.getResult(0);
       });
   padRows(runs.getDefiningOp());
   OpBuilder at(reduce);

@@ -65,13 +65,7 @@ Value TermSorting::sumPlaces(OpBuilder &at, const KeyedReduction &keyed, ValueRa
       at, loc, ReduceKind::Sum, ArrayRef<StringRef>{"place"}, ValueRange{from}, ValueRange{to},
       type, [&](OpBuilder &in, Location, ValueRange place) { return element(in, place[0]); },
       ReduceOp(keyed.reduce).getPrecision());
-  double terms = 1, groups = guessSize(kernel, keyed.key.numKeys);
-  for (auto [n, extent] : llvm::enumerate(keyed.key.extents)) {
-    terms *= guessSize(kernel, extent);
-    groups *= n < keyed.key.numBatches ? guessSize(kernel, extent) : 1;
-  }
-  sum->setAttr(typicalTermsAttrName,
-               at.getI64IntegerAttr(static_cast<int64_t>(std::ceil(terms / groups))));
+  setTypicalTerms(sum, keyed);
   return sum.getResult(0);
 }
 

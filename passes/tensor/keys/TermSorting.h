@@ -11,6 +11,9 @@ namespace tk {
 /// The elements of a block, and of one if it is not known how many elements or keys there are:
 /// blocks of few keys are read at a time, and those of many keys may be nearly empty.
 inline constexpr int64_t termsOfBlock = 128, termsOfUnknown = 32;
+/// The results of a key that lie side by side, and the elements of a key, from which on a block has
+/// the results of one key.
+inline constexpr double leastColumnsOfKey = 32, leastTermsOfKey = 0.25;
 
 /// Sorts the elements of reductions in one compute op.
 class TermSorting {
@@ -41,6 +44,11 @@ private:
   mlir::Value storeBlocks(const KeyedReduction &keyed, llvm::StringRef suffix, mlir::Type type,
                           ReduceKind kind, bool isPresent);
   mlir::Value reduceBlocks(const KeyedReduction &keyed, mlir::Value blocks, ReduceKind kind);
+  double termsOfKey(const KeyedReduction &keyed);
+  bool hasRowsOfKeys(const KeyedReduction &keyed);
+  mlir::Value reduceKey(const KeyedReduction &keyed);
+  /// Tells planners how many elements a key has on average.
+  void setTypicalTerms(ReduceOp reduce, const KeyedReduction &keyed);
   mlir::Value reduceRuns(const KeyedReduction &keyed, llvm::StringRef suffix);
   mlir::Value selectNan(const KeyedReduction &keyed, mlir::Value total, llvm::StringRef suffix);
 
