@@ -187,6 +187,9 @@ namespace tk::limits::split_contractions {
 
 /// What lengths of parts are multiples of.
 inline constexpr int64_t partUnit = 64;
+/// The terms of another sum, and what part of the terms that are cut these are, which may be
+/// computed where parts are added up.
+inline constexpr int64_t mostTermsBeside = 128, timesTermsBeside = 16;
 /// Times in terms that a processor adds up at the largest tiles' rate, about 2850 a nanosecond: to
 /// read a byte of the operands, to store and add up an output of a part, to launch once more.
 /// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.

@@ -6,6 +6,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Splits.h"
 #include "passes/tensor/split/SplitContractions.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -185,13 +186,34 @@ ReduceOp tk::findGroup(ComputeOp compute, ReduceOp reduce) {
              : ReduceOp();
 }
 
+/// Is `other` a sum of so few terms beside those of `reduce` that it may be computed where the parts
+/// are added up? Neither needs the other: of a layer's weights and an adapter's, say.
+static bool isShortBeside(ReduceOp other, ReduceOp reduce) {
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  if (other->getBlock() != reduce->getBlock() || !isPlainSum(other) || !isPlainSum(reduce) ||
+      Dependence(other.getResults()).on(reduce.getResult(0)) ||
+      Dependence(reduce.getResults()).on(other.getResult(0)))
+    return false;
+  std::optional<int64_t> few = getSizeFact(kernel, other.getUpper()[0]).upper,
+                         many = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  return few && many && *few <= limits::split_contractions::mostTermsBeside && *few * limits::split_contractions::timesTermsBeside <= *many;
+}
+
+ReduceOp tk::getSplitContraction(ComputeOp compute) {
+  for (auto reduce : compute.getBlock()->getOps<ReduceOp>())
+    if (canSplitContraction(compute, reduce))
+      return reduce;
+  return {};
+}
+
 bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   if (!hasFeature(target, Feature::WarpgroupProducts))
     return false;
   WalkResult others = compute.walk([&](ReduceOp other) {
-    return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();
+    return reduce->isAncestor(other) || isShortBeside(other, reduce) ? WalkResult::advance()
+                                                                      : WalkResult::interrupt();
   });
   if (others.wasInterrupted() || !hasTiles(compute, reduce) ||
       reduce->getBlock() != compute.getBlock())

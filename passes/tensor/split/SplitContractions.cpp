@@ -3,8 +3,8 @@
 // A matrix product with few result tiles and a long reduction leaves most multiprocessors idle.
 // This pass cuts the reduction into parts that different blocks compute (split-K).
 //
-// 1. Find a compute op whose one reduction sums products of two operands over one index from 0. The
-//    result must have several rows and several columns. The target must have wgmma.
+// 1. Find a compute op that sums products of two operands over one index from 0, and no others but
+//    of few terms. The result must have several rows and several columns. The target must have wgmma.
 // 2. Choose the number of parts by the kind of the operands:
 //    * 16-bit operands and 8-bit floats for wgmma: the number with the least predicted time of the
 //      best tile (WarpgroupTiles.h), plus storing and adding the parts. A part has at least 1024
@@ -20,7 +20,7 @@
 //    Parts of groups, of f32 and of f64 have loop bounds instead. A scale that a run of elements
 //    shares is never cut.
 // 4. The old compute op adds the parts in a fixed order. Several sums of f32 or f64 in one loop are
-//    cut together.
+//    cut together. Another sum of few terms stays with the old compute op.
 //
 // The pass declines if one part has the least predicted time, or if the sizes are unknown.
 //
@@ -73,10 +73,10 @@ namespace {
 
 class ContractionSplit {
 public:
-  /// Of a statement with one reduction, which can be split.
+  /// Of a statement one of whose reductions can be split.
   explicit ContractionSplit(ComputeOp compute)
       : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
-        reduce(*compute.getBlock()->getOps<ReduceOp>().begin()), group(findGroup(compute, reduce)),
+        reduce(getSplitContraction(compute)), group(findGroup(compute, reduce)),
         factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)),
         isPacked(factors == Factors::Converted && findPackedFactor(reduce)), loc(reduce.getLoc()) {}
 
@@ -125,8 +125,7 @@ struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
 int64_t tk::countContractionParts(ComputeOp compute) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  auto reduces = compute.getBlock()->getOps<ReduceOp>();
-  if (!llvm::hasSingleElement(reduces) || !canSplitContraction(compute, *reduces.begin()))
+  if (!getSplitContraction(compute))
     return 1;
   return ContractionSplit(compute).chooseParts(target.getProcessors());
 }
