@@ -109,10 +109,22 @@ static bool areUnaligned(KernelOp kernel, ReduceOp reduce, Operation *product) {
   });
 }
 
-Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
-  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
-  if (!isa_and_nonnull<arith::MulFOp>(product))
-    return Factors::Unfit;
+/// Are both factors computed from what is loaded along the sum, for warps to multiply? Each has rows
+/// or columns of its own.
+static bool areComputed(ReduceOp reduce, Operation *product) {
+  return reduce.getPrecision() == Precision::Default && isMatrixProduct(reduce) &&
+         isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()) &&
+         llvm::all_of(product->getOperands(), [&](Value factor) {
+           std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+           return loads && llvm::any_of(*loads, [&](LoadOp load) {
+                    return load->getBlock() == reduce.getBlock() && !load.getPad() &&
+                           llvm::is_contained(load.getIndices(), reduce.getIndex(0));
+                  });
+         });
+}
+
+/// What becomes of factors that are loaded, or converted from what is.
+static Factors classifyLoaded(KernelOp kernel, ReduceOp reduce, Operation *product) {
   if (areWide(reduce, product))
     return Factors::Wide;
   unsigned asStored = 0, narrow = 0;
@@ -137,6 +149,14 @@ Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
   if (narrow == 2)
     return areAlong(product, reduce.getIndex(0)) ? Factors::Narrow : Factors::Unfit;
   return asStored == 2 ? Factors::AsStored : Factors::Converted;
+}
+
+Factors tk::classifyFactors(KernelOp kernel, ReduceOp reduce) {
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp>(product))
+    return Factors::Unfit;
+  const Factors loaded = classifyLoaded(kernel, reduce, product);
+  return loaded == Factors::Unfit && areComputed(reduce, product) ? Factors::Computed : loaded;
 }
 
 /// Has the result several rows and several columns, as far as is known? Of a product whose operand

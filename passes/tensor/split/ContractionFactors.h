@@ -21,8 +21,8 @@ std::optional<int64_t> divisorOf(mlir::Value index, mlir::Value k);
 
 /// What becomes of the factors of a contraction: warpgroups multiply them, as they are in 16 or in
 /// 8 bits, or converted, or warps do, since rows of 16 bits are not aligned, or warps and CUDA
-/// cores do, in f32 or f64.
-enum class Factors { Unfit, AsStored, Narrow, Converted, Unaligned, Wide };
+/// cores do, in f32 or f64, or warps multiply what threads compute.
+enum class Factors { Unfit, AsStored, Narrow, Converted, Unaligned, Wide, Computed };
 
 /// Are the factors loaded or converted from what is, and can that be read in parts? Beside 16 bits
 /// floats of 8 are converted, too.

@@ -12,6 +12,8 @@
 //    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
 //      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
 //      groups, each a product that is scaled, is cut between groups.
+//    * Operands that threads compute, or load from rows of no alignment, for mma.sync: as many parts
+//      as keep the multiprocessors busy.
 //    * f32 and f64 operands for CUDA cores or mma.sync, loaded or computed: as many parts as keep
 //      the multiprocessors busy with the best tile (CoreTiles.h), at most 64.
 //    * `split k = n` in a schedule block: n parts, at most 64.
@@ -138,7 +140,7 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
     return choosePartsToRead(processors);
   if (factors == Factors::Wide)
     return choosePartsOfWide(processors);
-  if (factors == Factors::Unaligned)
+  if (factors == Factors::Unaligned || factors == Factors::Computed)
     return choosePartsOfUnaligned(processors);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
@@ -197,8 +199,8 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
 }
 
-/// Rows of 16 bits that are not aligned, which warps read and multiply: a block waits for each
-/// step.
+/// Rows of 16 bits that are not aligned, or factors that threads compute, which warps multiply: a
+/// block waits for each step.
 int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
@@ -325,7 +327,7 @@ ComputeOp ContractionSplit::createParts(Value parts, Value length) {
           mapping.map(old, index);
         Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
         auto part = whole.getDefiningOp<ReduceOp>();
-        if (group || factors == Factors::Wide)
+        if (group || factors == Factors::Wide || factors == Factors::Computed)
           takeRange(part, indices.front(), length);
         else
           takePart(part, indices.front(), length);
