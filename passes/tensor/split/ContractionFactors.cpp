@@ -112,7 +112,10 @@ static bool areUnaligned(KernelOp kernel, ReduceOp reduce, Operation *product) {
 /// Are both factors computed from what is loaded along the sum, for warps to multiply? Each has rows
 /// or columns of its own.
 static bool areComputed(ReduceOp reduce, Operation *product) {
+  auto isLoaded = [](Value factor) { return isa_and_nonnull<LoadOp>(factor.getDefiningOp()); };
   return reduce.getPrecision() == Precision::Default && isMatrixProduct(reduce) &&
+         !llvm::all_of(product->getOperands(),
+                       [&](Value factor) { return isLoaded(withoutExtension(factor)); }) &&
          isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()) &&
          llvm::all_of(product->getOperands(), [&](Value factor) {
            std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);

@@ -104,8 +104,8 @@ static bool runsAlong(Value place, BlockArgument index) {
   return llvm::is_contained(indices, index) && (indices.size() == 1 || runsOneByOne(place, index));
 }
 
-/// Does `reduce` read terms along `index`? Loads that have fewer of its indices, and of those of
-/// reductions within, than others bring what is the same for many terms.
+/// Does `reduce` read terms along `index`? Loads that have fewer of its indices than others bring
+/// what is the same for many terms.
 static bool readsAlong(ReduceOp reduce, BlockArgument index) {
   size_t most = 0;
   bool isAlong = false;
@@ -115,7 +115,7 @@ static bool readsAlong(ReduceOp reduce, BlockArgument index) {
     llvm::SmallPtrSet<Value, 4> own;
     for (Value place : load.getIndices())
       for (BlockArgument needed : getIterationIndices(place))
-        if (reduce.getBody().isAncestor(needed.getOwner()->getParent()))
+        if (needed.getOwner() == reduce.getBlock())
           own.insert(needed);
     if (own.size() < most)
       return;

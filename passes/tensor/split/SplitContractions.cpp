@@ -209,7 +209,9 @@ int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
   const int64_t tiles = size->others * llvm::divideCeil(size->rows, rowsOfWarpgroup) *
                         llvm::divideCeil(size->columns, rowsOfWarpgroup);
   // Rows of many tiles are stored with padding (tk-materialize-operands:pad), and read in bulk.
-  if (tiles >= processors / 2)
+  // Warpgroups may multiply what threads compute, which is faster, if blocks do not share the sum.
+  const int64_t mostTiles = factors == Factors::Computed ? processors / 4 : processors / 2;
+  if (tiles >= mostTiles)
     return 1;
   const double outputs = static_cast<double>(size->rows * size->columns * size->others);
   auto timeOf = [&](int64_t parts) {
