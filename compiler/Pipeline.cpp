@@ -8,6 +8,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/FusionChoices.h"
 #include "passes/pipeline/GuardPasses.h"
+#include "passes/plan/ChangePasses.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -162,6 +163,7 @@ static void registerOnce() {
   std::call_once(once, [] {
     registerTkPasses();
     registerTkGuardPasses();
+    registerTkChangePasses();
     registerCanonicalizerPass();
     registerCSEPass();
   });

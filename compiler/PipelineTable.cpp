@@ -130,6 +130,8 @@ static const PatternRow numericsPatterns[] = {
 static const PassRow planRows[] = {
     {"tk-place-results", "placement", "tk-place-results",
      "Compute ops are final: a result that replaces values which are still read is copied."},
+    {"tk-scatter-rows", "placement", "",
+     "It is known which results are in place: blocks visit the rows of them that change."},
     {"tk-choose-schedule", "schedule", "",
      "Sizes and structure decide the tiles of each compute op.", schedulePatterns},
     {"tk-attach-reductions", "fusion", "",

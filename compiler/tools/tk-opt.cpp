@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/mesh/MeshPasses.h"
 #include "passes/pipeline/GuardPasses.h"
+#include "passes/plan/ChangePasses.h"
 #ifdef TK_HAS_CPU
 #include "compiler/codegen/cpu/CpuPipeline.h"
 #include "passes/lowering/cpu/CpuPasses.h"
@@ -46,6 +47,7 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   tk::registerTkPasses();
   tk::registerTkGuardPasses();
+  tk::registerTkChangePasses();
   tk::registerTkMeshPasses();
   tk::registerFamilies();
 #ifdef TK_HAS_CPU

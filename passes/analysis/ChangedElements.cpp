@@ -72,8 +72,7 @@ SmallVector<Value> tk::indicesOfChange(KernelOp kernel, ComputeOp compute) {
   return indices;
 }
 
-/// The index of `compute` that `value` is, but for a conversion that keeps all of its bits.
-static BlockArgument asIndex(Value value, ComputeOp compute) {
+BlockArgument tk::asIndexOf(ComputeOp compute, Value value) {
   if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
     if (cast.getIn().getType().isIndex() && cast.getType().isInteger(64))
       value = cast.getIn();
@@ -88,13 +87,13 @@ std::optional<ChangedPlace> tk::getChangedPlace(KernelOp kernel, ComputeOp compu
     return std::nullopt;
   for (auto [side, other] :
        {std::pair(equal.getLhs(), equal.getRhs()), std::pair(equal.getRhs(), equal.getLhs())}) {
-    BlockArgument index = asIndex(side, compute);
+    BlockArgument index = asIndexOf(compute, side);
     if (!index)
       continue;
     bool isOwn = llvm::all_of(getIterationIndices(other), [&](BlockArgument at) {
       return at.getOwner() == compute.getBlock() && at != index;
     });
-    if (isOwn && !asIndex(other, compute))
+    if (isOwn && !asIndexOf(compute, other))
       return ChangedPlace{index.getArgNumber(), other};
   }
   return std::nullopt;

@@ -38,6 +38,9 @@ struct ChangedPlace {
 /// `place` does not follow from `p`; nothing if the condition is another one.
 std::optional<ChangedPlace> getChangedPlace(KernelOp kernel, ComputeOp compute);
 
+/// The index of `compute` that `value` is, but for a conversion that keeps all of its bits.
+mlir::BlockArgument asIndexOf(ComputeOp compute, mlir::Value value);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_CHANGEDELEMENTS_H

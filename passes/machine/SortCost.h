@@ -38,6 +38,12 @@ inline constexpr double guardedColumnTerm = 1.15e-4;
 /// The same of few columns. 1048576 terms of one column and 500 to 1309 groups are predicted 3e-4
 /// to 6.8e-4.
 inline constexpr double guardedFewTerm = 5e-4;
+/// A comparison of a row with an element that may name it, of all rows. 65536 rows and as many
+/// elements are predicted 1220 us.
+inline constexpr double rowComparison = 2.8e-4;
+/// A comparison of elements with each other, by the block that computes a part of a row of so many
+/// bytes. 65536 elements with rows of two parts are predicted 3986 us.
+inline constexpr double elementComparison = 4.6e-4, bytesOfRowPart = 2048;
 /// A term of a sum that counts under a condition. 1024 x 1048576 terms are predicted 184 us.
 inline constexpr double countedTerm = 1.7e-4;
 /// A term that is added to a counter in shared memory.

@@ -15,6 +15,7 @@
 #include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/OffsetRanges.h"
+#include "passes/analysis/VisitedPlaces.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/limits/RowLimits.h"
 #include "passes/machine/limits/Rows.h"
@@ -335,10 +336,16 @@ static bool hasLoadedRange(Operation *op) {
 
 /// A compute op that takes stored results and computes those that are NaN again is one over
 /// elements: its sums have no terms, as a rule. So is one that changes a few rows in place by sums
-/// over short ranges.
+/// over short ranges, or that visits rows which elements name.
 bool Planner::planChecks() {
   if (!coarse || shape.reductions.empty())
     return false;
+  if (std::optional<VisitedPlaces> visited = getVisitedPlaces(shape.kernel, shape.compute)) {
+    planElements();
+    set(visited->element.reduce.getIndex(0), fit(visited->element.reduce.getIndex(0), slice));
+    setFamily(gpu::PlanFamily::RowReduction, gpu::PlanUnit::None);
+    return true;
+  }
   const bool changesRows = !indicesOfChange(shape.kernel, shape.compute).empty() &&
                            llvm::all_of(shape.reductions, hasLoadedRange);
   if (!changesRows && !llvm::all_of(shape.reductions, hasTermsForNaN))

@@ -37,6 +37,12 @@ void BlockProgram::addParallelAxes() {
   SmallVector<unsigned> tiled;
   std::optional<unsigned> clustered = clusteredIndex();
   const std::optional<ChangedPlace> changed = findChangedPlace();
+  visited = findVisitedPlaces();
+  if (visited)
+    tiled.push_back(addElementAxis());
+  auto hasOneValue = [&](unsigned p) {
+    return (changed && changed->index == p) || (visited && visited->names(p));
+  };
   func.setCluster(clustered || func.isSpread() ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     if (countsTiles(p) || isMergedIntoOther(compute.getIndex(p)))
@@ -58,8 +64,8 @@ void BlockProgram::addParallelAxes() {
     axes[id].step = step;
     axes[id].isAligned = step == size;
     axes[id].isWhole = fact.upper && *fact.upper <= step;
-    if (changed && changed->index == p)
-      continue; // has one value
+    if (hasOneValue(p))
+      continue;
     if (schedule.getLoop() == p && !axes[id].isWhole) {
       loopAxis = id;
       if (fact.divisor % size != 0)
@@ -94,7 +100,9 @@ void BlockProgram::addParallelAxes() {
   addGridStarts(tiled);
   hasOneIndex = tiled.size() == 1;
   if (changed)
-    setPlace(*changed);
+    setPlace({changed->index, changed->place, NamedIndex::Part::Whole, {}});
+  if (visited)
+    setVisitedPlaces();
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     if (SmallVector<Value> merged = getMergedIndices(compute.getIndex(p)); !merged.empty())
       takeApart(axisOf.lookup(compute.getIndex(p)), merged);

@@ -15,6 +15,7 @@
 #include "passes/analysis/PresentTerms.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/TileReductions.h"
+#include "passes/analysis/VisitedPlaces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -158,7 +159,12 @@ private:
 
   // BlockRows.cpp: tiles that stay as they are.
   std::optional<ChangedPlace> findChangedPlace();
-  void setPlace(const ChangedPlace &changed);
+  bool haveOneValue(unsigned p, mlir::Value place);
+  std::optional<VisitedPlaces> findVisitedPlaces();
+  void setPlace(const NamedIndex &named);
+  unsigned addElementAxis();
+  void setVisitedPlaces();
+  TileValue isOwnPlace();
   void planRows(const Store &store);
   mlir::Block *loopOverTiles(llvm::ArrayRef<mlir::Operation *> all);
   void skipRows();
@@ -381,7 +387,10 @@ private:
   std::optional<unsigned> loopAxis;
   int64_t tilesOfBlock = 1; ///< the launch has a block for so many tiles
   mlir::Value numTiles;     ///< how many there are, where that is more than one
-  mlir::Value isPlace;      ///< of an index with one value: is that in its range?
+  mlir::Value isPlace;      ///< of indices with one value: are all in their ranges?
+  /// Of indices whose value an element gives: the elements, and their axis.
+  std::optional<VisitedPlaces> visited;
+  unsigned elementAxis = 0;
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
   llvm::DenseMap<mlir::Operation *, ScanOp> equalScan; ///< of scans that are not carried twice

@@ -10,8 +10,15 @@
 //
 // A condition `p == place` says which value of p changes. The index p then has that value alone.
 //
+// A condition may say that some element of a tensor names p (tk-scatter-rows). A block then has an
+// element, which gives p its value. Several elements may name one p: the first of them, or the
+// last, computes it.
+//
 // Before: a block for each p:         store v[p, :] -> x[p, :] masks(slot[p] >= 0)
 // After:  a block for 64 values of p: for p { if (slot[p] >= 0) { store v[p, :] -> x[p, :] } }
+//
+// Before: a block for each p:  store v[p, :] -> x[p, :] masks((min t: slot[t] == p) < T)
+// After:  a block for each t:  p = slot[t]; if ((min u: slot[u] == p) == t) { store .. }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ChangedElements.h"
@@ -73,23 +80,42 @@ static int64_t countTilesOfBlock(KernelOp kernel, ArrayRef<BlockProgram::GridAxi
 /// The index that has one value where the result changes. The value is one for a tile.
 std::optional<ChangedPlace> BlockProgram::findChangedPlace() {
   std::optional<ChangedPlace> changed = getChangedPlace(kernel, compute);
-  if (!changed || elementOf || schedule.getLoop() >= 0 ||
-      !kernel->getParentOp()->hasAttr(gpu::targetAttrName) ||
-      !getMergedIndices(compute.getIndex(changed->index)).empty())
-    return std::nullopt;
-  auto isOne = [&](BlockArgument index) {
-    return schedule.getTile()[index.getArgNumber()] == 1 && !isMergedIntoOther(index);
-  };
-  return isOne(compute.getIndex(changed->index)) &&
-                 llvm::all_of(getIterationIndices(changed->place), isOne)
-             ? changed
-             : std::nullopt;
+  return changed && haveOneValue(changed->index, changed->place) ? changed : std::nullopt;
 }
 
-/// Gives that index its value.
-void BlockProgram::setPlace(const ChangedPlace &changed) {
-  const unsigned id = axisOf.lookup(compute.getIndex(changed.index));
-  Value place = get(changed.place).value, end = kernelValue(axes[id].rangeEnd);
+/// May index `p` have one value in each tile, which is `place`?
+bool BlockProgram::haveOneValue(unsigned p, Value place) {
+  if (elementOf || schedule.getLoop() >= 0 ||
+      !kernel->getParentOp()->hasAttr(gpu::targetAttrName) ||
+      !getMergedIndices(compute.getIndex(p)).empty())
+    return false;
+  auto isOne = [&](BlockArgument index) {
+    return index.getOwner() != compute.getBlock() ||
+           (schedule.getTile()[index.getArgNumber()] == 1 && !isMergedIntoOther(index));
+  };
+  return isOne(compute.getIndex(p)) && llvm::all_of(getIterationIndices(place), isOne);
+}
+
+/// The indices that elements give a value where the result changes.
+std::optional<VisitedPlaces> BlockProgram::findVisitedPlaces() {
+  std::optional<VisitedPlaces> all = getVisitedPlaces(kernel, compute);
+  auto haveOne = [&](const NamedIndex &at) { return haveOneValue(at.index, at.value); };
+  return all && llvm::all_of(all->places, haveOne) ? all : std::nullopt;
+}
+
+/// Gives an index its value.
+void BlockProgram::setPlace(const NamedIndex &named) {
+  const unsigned id = axisOf.lookup(compute.getIndex(named.index));
+  Value place = get(named.value).value, end = kernelValue(axes[id].rangeEnd);
+  if (named.part != NamedIndex::Part::Whole) {
+    Value divisor = kernelValue(named.divisor);
+    Type type = place.getType();
+    if (!type.isIndex())
+      divisor = arith::IndexCastOp::create(at(0), loc, type, divisor);
+    place = named.part == NamedIndex::Part::Quotient
+                ? FloorDivOp::create(at(0), loc, type, place, divisor).getResult()
+                : FloorModOp::create(at(0), loc, type, place, divisor).getResult();
+  }
   Value zero = indexConstant(0);
   // An index may have fewer bits than the value, which is compared as it is.
   if (Type type = place.getType(); !type.isIndex()) {
@@ -98,10 +124,41 @@ void BlockProgram::setPlace(const ChangedPlace &changed) {
   }
   Value isFrom = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::sge, place, zero);
   Value isBelow = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::slt, place, end);
-  isPlace = arith::AndIOp::create(at(0), loc, isFrom, isBelow);
+  Value isInside = arith::AndIOp::create(at(0), loc, isFrom, isBelow);
+  isPlace = isPlace ? arith::AndIOp::create(at(0), loc, isPlace, isInside).getResult() : isInside;
   if (!place.getType().isIndex())
     place = arith::IndexCastOp::create(at(0), loc, builder.getIndexType(), place);
   axes[id].start = place;
+}
+
+/// The axis of the elements that name places: a block has one of them.
+unsigned BlockProgram::addElementAxis() {
+  ReduceOp reduce = visited->element.reduce;
+  elementAxis = newAxis(cast<StringAttr>(reduce.getIndexNames()[0]).getValue(), 1);
+  axes[elementAxis].rangeEnd = reduce.getUpper()[0];
+  grid.push_back({reduce.getUpper()[0], 1, false});
+  return elementAxis;
+}
+
+/// Gives indices the values that the block's element names.
+void BlockProgram::setVisitedPlaces() {
+  ReduceOp reduce = visited->element.reduce;
+  axisOf[reduce.getIndex(0)] = elementAxis;
+  for (const NamedIndex &place : visited->places)
+    setPlace(place);
+  // The reduction over all elements has another axis, and other values in its body.
+  axisOf.erase(reduce.getIndex(0));
+  for (Operation &op : *reduce.getBlock())
+    for (Value result : op.getResults())
+      scopes[0].memo.erase(result);
+}
+
+/// Is the block's element the one of those that name a row which computes it?
+TileValue BlockProgram::isOwnPlace() {
+  TileValue own = index(elementAxis), chosen = get(visited->element.value());
+  if (Type type = chosen.value.getType(); !type.isIndex())
+    own.value = arith::IndexCastOp::create(at(own.depth), loc, type, own.value);
+  return compare(arith::CmpIPredicate::eq, chosen, own);
 }
 
 /// Has blocks go through several tiles where a condition says which of them change.
@@ -178,9 +235,15 @@ void BlockProgram::skipRows() {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
+  options.omitUsesFromAbove = false; // of loops over elements
   options.inclusive = true;
   options.filter = [&](Operation *op) { return op->getBlock() == body; };
   (void)getBackwardSlice(condition, &slice, options);
+  // Threads exchange what they know of all elements once.
+  if (visited)
+    for (Value result : ReduceOp(visited->element.reduce).getResults())
+      if (const TileValue *known = lookup(result))
+        (void)getBackwardSlice(known->value, &slice, options);
   auto changes = scf::IfOp::create(inner, loc, condition);
   for (Operation *op : all)
     if (!slice.contains(op))

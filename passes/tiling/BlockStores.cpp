@@ -173,6 +173,8 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   Value stored = compute.getYield().getValues()[r];
   if (Value changes = keptElements(kernel, compute, r, stored))
     masks.push_back(isPlace ? TileValue{isPlace, {}, 0} : get(changes));
+  if (visited)
+    masks.push_back(isOwnPlace());
   TileValue value = get(stored);
   for (unsigned axis : value.axes)
     if (!set.contains(axis))

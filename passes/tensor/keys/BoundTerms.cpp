@@ -9,9 +9,10 @@
 //
 // 1. Find reductions over one index whose element is the identity of the reduction unless tests of
 //    equality hold, which read a tensor. The tests depend on some indices of the compute op, the
-//    element on others, too. The former have as many values together as there are elements.
+//    element on others, too. The former have as many values together as there are elements. Other
+//    conditions that depend on no more indices are tests, too.
 // 2. Two compute ops over these indices store the first element for which the tests hold, and the
-//    one behind the last.
+//    one behind the last. Reductions with the same tests share them.
 // 3. The reduction goes over that range. The tests stay in it. If each element has a place of its
 //    own, a range has one element at most.
 // 4. `any` of the tests is that the range is not empty.
@@ -63,7 +64,8 @@ public:
         writer(builder, compute.getLoc(), cast<StringAttr>(compute.getNames()[0]).getValue()) {}
 
   bool pays(ArrayRef<TestedReduction> all);
-  void store();
+  /// Stores the ends of ranges, or takes those of `stored`, to which new ones are added.
+  void store(SmallVectorImpl<ComputeOp> &stored);
   void bound(const TestedReduction &one);
 
 private:
@@ -153,9 +155,28 @@ Value TermBounds::storeEnd(StringRef suffix, ReduceKind kind) {
       });
 }
 
-void TermBounds::store() {
-  first = storeEnd(".first", ReduceKind::Min);
-  end = storeEnd(".end", ReduceKind::Max);
+/// Of `stored`, the compute op that computes what `made` does; else `made`, which is added.
+static Value shareStored(Value made, SmallVectorImpl<ComputeOp> &stored) {
+  auto own = made.getDefiningOp<ComputeOp>();
+  for (ComputeOp other : stored) {
+    ScalarEquality equality;
+    if (!equality.equal(other.getExtents(), own.getExtents()))
+      continue;
+    for (auto [a, b] :
+         llvm::zip_equal(other.getBlock()->getArguments(), own.getBlock()->getArguments()))
+      equality.identify(a, b);
+    if (equality.equal(other.getYield().getValues(), own.getYield().getValues())) {
+      own.erase();
+      return other.getResult(0);
+    }
+  }
+  stored.push_back(own);
+  return made;
+}
+
+void TermBounds::store(SmallVectorImpl<ComputeOp> &stored) {
+  first = shareStored(storeEnd(".first", ReduceKind::Min), stored);
+  end = shareStored(storeEnd(".end", ReduceKind::Max), stored);
 }
 
 void TermBounds::bound(const TestedReduction &one) {
@@ -202,6 +223,13 @@ static std::optional<TestedReduction> matchTested(ComputeOp compute, ReduceOp re
   for (Value test : tested.tests)
     places.insert_range(getIterationIndices(test));
   places.remove(reduce.getIndex(0));
+  // Other conditions of an element narrow the range, too.
+  for (const auto &[condition, from, divisor] : conditions)
+    if (!from && !divisor && !llvm::is_contained(tested.tests, condition) &&
+        llvm::all_of(getIterationIndices(condition), [&](BlockArgument at) {
+          return at == reduce.getIndex(0) || places.contains(at);
+        }))
+      tested.tests.push_back(condition);
   for (BlockArgument index : compute.getBlock()->getArguments())
     if (places.contains(index))
       tested.places.push_back(index);
@@ -224,6 +252,7 @@ static bool haveSameTests(const TestedReduction &a, const TestedReduction &b) {
 
 unsigned tk::boundTerms(KernelOp kernel) {
   unsigned count = 0;
+  SmallVector<ComputeOp> stored;
   for (ComputeOp compute : llvm::to_vector(kernel.getBody().front().getOps<ComputeOp>())) {
     std::vector<TestedReduction> all;
     for (auto reduce : compute.getBlock()->getOps<ReduceOp>())
@@ -235,7 +264,7 @@ unsigned tk::boundTerms(KernelOp kernel) {
         (haveSameTests(tested, all.front()) ? some : others).push_back(tested);
       TermBounds bounds(kernel, compute, some.front());
       if (bounds.pays(some)) {
-        bounds.store();
+        bounds.store(stored);
         for (const TestedReduction &tested : some)
           bounds.bound(tested);
         count += some.size();
