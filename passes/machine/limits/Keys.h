@@ -22,7 +22,7 @@ inline constexpr int64_t elementsOfStep = 128;
 namespace tk::limits::sum_by_key {
 
 /// Bins of a sum at most. Each block that has a part of them reads all terms.
-inline constexpr double mostBins = 65536;
+inline constexpr double mostBins = 1 << 20;
 /// Bins whose counters a block has in shared memory: 32 KiB.
 inline constexpr int64_t binsOfBlock = 8192;
 /// The same of floats, of which each warp has sums of its own.
