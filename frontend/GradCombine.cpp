@@ -50,6 +50,16 @@ static bool padded(TermPtr &element, IndexRef loop,
   return false;
 }
 
+/// Whether any of the factors depends on another index than those of `loops`.
+static bool hasOwnIndex(const std::vector<TermPtr> &factors, const std::vector<IndexRef> &loops) {
+  return std::any_of(factors.begin(), factors.end(), [&](const TermPtr &factor) {
+    std::set<IndexRef> used = freeIndices(factor);
+    return std::any_of(used.begin(), used.end(), [&](IndexRef index) {
+      return std::find(loops.begin(), loops.end(), index) == loops.end();
+    });
+  });
+}
+
 /// Whether a condition reads an element at a place that follows from `value`'s indices.
 static bool readsAt(const TermPtr &condition, const TermPtr &value) {
   std::set<IndexRef> indices = freeIndices(value);
@@ -153,8 +163,11 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
   TermPtr value = productOf(outerAbove, outerBelow);
   if (!solution.rest.empty()) {
     TermPtr body;
+    // Of a matrix product the condition stays with one operand. What is no such product is 0 where
+    // the condition does not hold, whatever its factors are.
     bool isFactor = !inner.empty() && above.size() > 1 && below.empty() &&
-                    std::all_of(above.begin() + 1, above.end(), readsBare);
+                    std::all_of(above.begin() + 1, above.end(), readsBare) &&
+                    hasOwnIndex({above.begin() + 1, above.end()}, solution.rest);
     if (isFactor) {
       above[0] = where(inner, above[0]);
       body = productOf(above, below);
