@@ -61,6 +61,14 @@ inline constexpr int64_t shortRowOfTerm = 1024;
 
 } // namespace tk::limits::separate_reductions
 
+namespace tk::limits::merge_computes {
+
+/// The longest row that a block holds for a reduction and for what is computed of each element, and
+/// the rows that each multiprocessor should have.
+inline constexpr int64_t longestSharedRow = 8192, rowsOfProcessor = 4;
+
+} // namespace tk::limits::merge_computes
+
 namespace tk::limits::store_products {
 
 /// So many sums the smallest tile of warpgroups has registers for (WarpgroupTiles.h).

@@ -12,6 +12,8 @@
 //    has fewer indices, each of its reductions must also run over the range of a reduction of the
 //    larger op. The merged op then has no further loop. Compute ops without indices are always
 //    merged, because their cost is the launch.
+//    An op that reduces the rows which the larger one reads element by element is merged, too, if
+//    a block holds a row. An example is a state that is updated, and summed with weights.
 // 3. Decline if more than two different matrix products would be live at once: their accumulators
 //    need too many registers. Decline also if only loads are shared and one op has a matrix product
 //    while the other has a plain reduction. The threads that feed the matrix unit are not available
@@ -58,6 +60,8 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
                                            ArrayRef<unsigned> embedding) {
   if (large.getNumIndices() == 0)
     return std::nullopt; // single numbers: a launch each is dearer than anything else about them
+  if (reducesRowsOf(small, large, embedding))
+    return std::nullopt;
   Sharing sharing = getSharing(small, large, embedding);
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");

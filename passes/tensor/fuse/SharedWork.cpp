@@ -3,8 +3,13 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/machine/limits/Operands.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/Support/MathExtras.h"
 
 #include <array>
 
@@ -75,6 +80,58 @@ Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embeddin
     sharing.equalFactors += same && isFactor(load);
   }
   return sharing;
+}
+
+/// The index of `large` that `small` lacks, if that is one and the innermost one, and there are rows
+/// for all multiprocessors, each of which a block holds.
+static std::optional<unsigned> findRowIndex(ComputeOp small, ComputeOp large,
+                                            ArrayRef<unsigned> embedding) {
+  const unsigned last = large.getNumIndices() - 1;
+  if (small.getNumIndices() + 1 != large.getNumIndices() || llvm::is_contained(embedding, last) ||
+      !llvm::is_sorted(embedding))
+    return std::nullopt;
+  const int64_t length = getUpperBound(large.getExtents()[last]);
+  auto target =
+      large->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target || length < 0 || length > limits::merge_computes::longestSharedRow)
+    return std::nullopt;
+  int64_t rows = 1;
+  for (Value extent : small.getExtents()) {
+    const int64_t upper = getUpperBound(extent);
+    if (upper < 0 || llvm::MulOverflow(rows, upper, rows))
+      return std::nullopt;
+  }
+  return rows >= limits::merge_computes::rowsOfProcessor * target.getProcessors()
+             ? std::optional(last)
+             : std::nullopt;
+}
+
+bool reducesRowsOf(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
+  std::optional<unsigned> row = findRowIndex(small, large, embedding);
+  SmallVector<ReduceOp> reduces = collect<ReduceOp>(small);
+  if (!row || reduces.empty() || !collect<ReduceOp>(large).empty() ||
+      !collect<ScanOp>(small).empty() || !collect<ScanOp>(large).empty())
+    return false;
+  ScalarEquality equality;
+  for (auto [n, position] : llvm::enumerate(embedding))
+    equality.identify(small.getIndex(n), large.getIndex(position));
+  for (ReduceOp reduce : reduces) {
+    if (reduce.isOnline() || reduce->getBlock() != small.getBlock() ||
+        reduce.getNumIndices() != 1 || isArgReduction(reduce.getKind(0)) ||
+        !rangesOver(reduce, 0, large.getExtents()[*row]))
+      return false;
+    equality.identify(reduce.getIndex(0), large.getIndex(*row));
+  }
+  // Whole rows are read by both: each element at a place of its own.
+  return llvm::any_of(collect<LoadOp>(large), [&](LoadOp load) {
+    return load.getIndices().size() == large.getNumIndices() &&
+           llvm::all_of(load.getIndices(), [](Value index) { return isa<BlockArgument>(index); }) &&
+           load.getIndices().back() == large.getIndex(*row) &&
+           llvm::any_of(collect<LoadOp>(small), [&](LoadOp other) {
+             return load.getTensor() == other.getTensor() &&
+                    equality.equal(other.getIndices(), load.getIndices());
+           });
+  });
 }
 
 unsigned countProducts(ComputeOp compute) {

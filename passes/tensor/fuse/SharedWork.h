@@ -23,6 +23,10 @@ struct Sharing {
 /// `embedding` has the position in `large` of each index of `small`.
 Sharing getSharing(ComputeOp small, ComputeOp large, mlir::ArrayRef<unsigned> embedding);
 
+/// Does `small` reduce rows of what `large` reads element by element, such as the rows of a state
+/// that `large` updates? A block that has such a row reads it once for both.
+bool reducesRowsOf(ComputeOp small, ComputeOp large, mlir::ArrayRef<unsigned> embedding);
+
 /// The number of different matrix products of a statement, less those inside reductions.
 unsigned countProducts(ComputeOp compute);
 
