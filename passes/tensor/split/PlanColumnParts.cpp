@@ -77,8 +77,18 @@ static bool isProductWithRow(ReduceOp reduce, Value column) {
          }) == 1;
 }
 
-/// The place of the index of a statement's columns: the last one that may have several values.
+/// The place of the index of a statement's columns: the one that loads run along, else the last one
+/// that may have several values.
 static unsigned columnOf(ComputeOp compute) {
+  std::optional<unsigned> along;
+  for (auto reduce : compute.getBlock()->getOps<ReduceOp>())
+    reduce.walk([&](LoadOp load) {
+      if (BlockArgument index = load.getIndices().empty() ? BlockArgument()
+                                                          : columnOf(load, reduce, compute))
+        along = std::max(along.value_or(0), index.getArgNumber());
+    });
+  if (along)
+    return *along;
   unsigned column = compute.getNumIndices() - 1;
   while (column > 0 && getUpperBound(compute.getExtents()[column]) == 1)
     --column;
