@@ -53,6 +53,16 @@ bool tk::isZeroOfZeros(PairTerm &pair) {
   return isZeroOfZeros({pair.a.getResult(), pair.b.getResult()}, pair.body.getArrayRef());
 }
 
+/// `a * b + c` of three constants, rounded once; null if one is not known.
+static Attribute foldMultiplyAdd(ArrayRef<Attribute> operands) {
+  if (!llvm::all_of(operands, llvm::IsaAndPresentPred<FloatAttr>))
+    return {};
+  APFloat result = cast<FloatAttr>(operands[0]).getValue();
+  result.fusedMultiplyAdd(cast<FloatAttr>(operands[1]).getValue(),
+                          cast<FloatAttr>(operands[2]).getValue(), APFloat::rmNearestTiesToEven);
+  return FloatAttr::get(cast<FloatAttr>(operands[0]).getType(), result);
+}
+
 bool tk::isZeroOfZeros(ArrayRef<Value> elements, ArrayRef<Operation *> body) {
   llvm::DenseMap<Value, Attribute> known;
   for (Value element : elements)
@@ -70,6 +80,8 @@ bool tk::isZeroOfZeros(ArrayRef<Value> elements, ArrayRef<Operation *> body) {
       last = operand ? known.lookup(operand) : cast<Attribute>(results.front());
     }
     copy->destroy();
+    if (isa<math::FmaOp>(op))
+      last = foldMultiplyAdd(operands);
     known[op->getResult(0)] = last;
   }
   auto value = dyn_cast_or_null<FloatAttr>(last);

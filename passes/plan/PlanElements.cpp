@@ -78,7 +78,9 @@ static Value indexAcross(Planner &planner, Value last) {
   Value other, narrow;
   for (const llvm::SetVector<Value> &access : planner.shape.innermost)
     for (Value index : access) {
-      if (index == last || access.contains(last) || planner.fit(last, 32) < leastSide)
+      // Reductions, if there are any, have no terms as a rule (planChecks).
+      if (index.getParentBlock() != planner.shape.compute.getBlock() || index == last ||
+          access.contains(last) || planner.fit(last, 32) < leastSide)
         continue;
       if (planner.fit(index, 32) >= leastSide)
         other = index;

@@ -16,7 +16,10 @@
 //    rows, or do not depend on the columns. Up to two values of the rows and two of the columns are
 //    allowed; a value over the reduction's index alone belongs to the side with fewer values.
 // 2. Store the two values of a side, bit by bit, as one i64; store one computed value as it is.
-// 3. The pattern declines products, elements that are a function of two loads already, reductions
+// 3. Quotients by a value over the reduction's index alone become products with its reciprocal
+//    (CommonQuotients.cpp). The reduction is a compute op of its own then, and where its result is
+//    NaN the reader computes it again with quotients.
+// 4. The pattern declines products, elements that are a function of two loads already, reductions
 //    that the planner of pairwise contractions does not take, and sums that take less time as they
 //    are.
 //
@@ -34,11 +37,13 @@
 #include "passes/machine/Costs.h"
 #include "passes/machine/OperationCost.h"
 #include "passes/machine/limits/Splits.h"
+#include "passes/tensor/split/CommonQuotients.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -93,6 +98,8 @@ private:
   bool areStored(ComputeOp compute, ReduceOp reduce, const Side &side);
   std::optional<Sides> match(ComputeOp compute, ReduceOp reduce);
   void store(ComputeOp compute, ReduceOp reduce, const Side &side, StringRef suffix);
+  double bytesOf(ComputeOp compute, ReduceOp reduce, const Sides &sides);
+  bool hoistQuotients(ComputeOp compute, ReduceOp reduce);
 
   KernelOp kernel;
   bool always;
@@ -271,6 +278,61 @@ void OperandPacking::store(ComputeOp compute, ReduceOp reduce, const Side &side,
     factor.store(suffix);
 }
 
+/// Bytes of the tensors that the values of both sides are stored in.
+double OperandPacking::bytesOf(ComputeOp compute, ReduceOp reduce, const Sides &sides) {
+  double bytes = 0;
+  for (const Side *side : {&sides.rows, &sides.columns})
+    if (side->size() > 1 || !isPlain(side->front())) {
+      double most = 0;
+      for (Value value : *side) {
+        ComputedFactor factor(kernel, compute, ReduceOp(), reduce, value);
+        most = std::max(most, factor.read() ? factor.bytes() : 0);
+      }
+      bytes += most * static_cast<double>(side->size());
+    }
+  return bytes;
+}
+
+/// Computes `reduce` by tiles of pairs with products in the place of quotients by a value of all
+/// pairs.
+bool OperandPacking::hoistQuotients(ComputeOp compute, ReduceOp reduce) {
+  const unsigned last = compute.getNumIndices() - 1;
+  Value column = compute.getIndex(last);
+  for (unsigned n = last; n-- > 0;) {
+    if (!hasCommonQuotients(reduce, compute.getIndex(n), column))
+      continue;
+    ComputeOp stored = copySum(compute, reduce);
+    ReduceOp copy = *stored.getBlock()->getOps<ReduceOp>().begin();
+    multiplyByReciprocals(copy, stored.getIndex(n), stored.getIndex(last));
+    eraseDead(stored);
+    std::optional<Sides> sides = match(stored, copy);
+    double results = 1;
+    for (Value extent : compute.getExtents())
+      results *= guessSize(kernel, extent);
+    // Sums are stored and read.
+    const double bytes =
+        sides ? bytesOf(stored, copy, *sides) + 2 * cost::bytesOfWide * results : 0;
+    const double saved =
+        cost::savedByReciprocals * guessSize(kernel, reduce.getUpper()[0]) * results;
+    if (!sides ||
+        (!always && !savesTime(reduce, "tk-pack-operands", "tiles that multiply by reciprocals",
+                               saved, 4 * (cost::launch + bytes * cost::byte)))) {
+      stored.erase();
+      continue;
+    }
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) +
+             " multiplies by reciprocals, which are had once for all pairs; results that are NaN "
+             "are computed again");
+    checkSum(compute, reduce, stored.getResult(0));
+    store(stored, copy, sides->rows, ".rows");
+    store(stored, copy, sides->columns, ".columns");
+    eraseDead(stored);
+    return true;
+  }
+  return false;
+}
+
 bool OperandPacking::run(ComputeOp compute) {
   auto reduces = compute.getBlock()->getOps<ReduceOp>();
   if (!llvm::hasSingleElement(reduces))
@@ -280,17 +342,8 @@ bool OperandPacking::run(ComputeOp compute) {
     return false;
   std::optional<Sides> sides = match(compute, reduce);
   if (!sides)
-    return false;
-  double bytes = 0;
-  for (const Side *side : {&sides->rows, &sides->columns})
-    if (side->size() > 1 || !isPlain(side->front())) {
-      double most = 0;
-      for (Value value : *side) {
-        ComputedFactor factor(kernel, compute, ReduceOp(), reduce, value);
-        most = std::max(most, factor.read() ? factor.bytes() : 0);
-      }
-      bytes += most * static_cast<double>(side->size());
-    }
+    return hoistQuotients(compute, reduce);
+  const double bytes = bytesOf(compute, reduce, *sides);
   if (bytes == 0 || (!always && !pays(compute, reduce, bytes)))
     return false;
   note(reduce, passName, Verdict::Derived,
@@ -306,6 +359,11 @@ namespace {
 
 struct PackOperands : tk::impl::PackOperandsBase<PackOperands> {
   using PackOperandsBase::PackOperandsBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    PackOperandsBase::getDependentDialects(registry);
+    registry.insert<math::MathDialect>();
+  }
 
   void runOnOperation() override {
     if (!getOperation()->hasAttr(gpu::targetAttrName))
