@@ -73,6 +73,9 @@ LogicalResult ElementOp::verify() {
   if (getArguments().size() != getBody().getNumArguments())
     return emitOpError("expected a number for each of ")
            << getBody().getNumArguments() << " arguments, got " << getArguments().size();
+  auto end = cast<ElementEndOp>(getBody().front().getTerminator());
+  if (getReferenceNumber().has_value() != (end.getReference() != nullptr))
+    return emitOpError("expected a reference at the end of the body exactly if a result is one");
   return success();
 }
 
@@ -80,8 +83,17 @@ LogicalResult RepairOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   if (!source.getElementType().isF32() || !getLayout(source))
     return emitOpError("expected a tile of f32 with a layout, got ") << source;
-  if (getBody().getNumArguments() != source.getRank() ||
-      !llvm::all_of(getBody().getArgumentTypes(), [](Type type) { return type.isIndex(); }))
+  auto types = llvm::to_vector(getBody().getArgumentTypes());
+  if (getReference()) {
+    if (getReference().getType() != source)
+      return emitOpError("expected a reference of the tile's type ")
+             << source << ", got " << getReference().getType();
+    if (types.empty() || !types.back().isF32())
+      return emitOpError("expected an f32 as the last argument of the body");
+    types.pop_back();
+  }
+  if (static_cast<int64_t>(types.size()) != source.getRank() ||
+      !llvm::all_of(types, [](Type type) { return type.isIndex(); }))
     return emitOpError("expected an index for each axis of the tile");
   return success();
 }

@@ -79,7 +79,12 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
 
     The function is named by a string: it has one launch, and no other symbol use.
 
-    The verifier requires a number for each argument of the body.
+    A sum of softmax numerators is `under` another result, which holds the row's reference `m`: its
+    terms have a factor `exp(s - m)`. The body then ends with the element and the reference that the
+    element is under.
+
+    The verifier requires a number for each argument of the body, and a reference at the body's end
+    exactly if the operation names a result for it.
 
     ```mlir
     tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
@@ -89,22 +94,27 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
     }
     ```
   }];
-  let arguments = (ins StrAttr:$function, I64Attr:$result_number, DenseI64ArrayAttr:$arguments);
+  let arguments = (ins StrAttr:$function, I64Attr:$result_number,
+                       OptionalAttr<I64Attr>:$reference_number, DenseI64ArrayAttr:$arguments);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$function `result` $result_number `arguments` $arguments $body attr-dict";
+  let assemblyFormat = "$function `result` $result_number (`under` $reference_number^)? `arguments` $arguments $body attr-dict";
   let hasVerifier = 1;
 }
 
 def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
-    SingleBlock, AllTypesMatch<["source", "result"]>, MemoryEffects<[MemRead]>]> {
+    SingleBlock, AttrSizedOperandSegments, AllTypesMatch<["source", "result"]>,
+    MemoryEffects<[MemRead]>]> {
   let summary = "Compute those elements of a tile again that are not finite, each by itself";
   let description = [{
     The body computes an element from its place in the tile, an index for each axis. It runs for
     each element that is NaN or infinite, in the threads that have it. Other elements stay. So does
     the tile in threads whose `doubted` is true: their block computes it again.
 
-    The verifier requires a tile of f32 with a layout, and as many arguments of the body as the tile
-    has axes.
+    If the tile is `under` another, the body has an element of that as its last argument: the
+    reference of the row that the result is for.
+
+    The verifier requires a tile of f32 with a layout, as many indices among the arguments of the body
+    as the tile has axes, and one f32 behind them if there is a reference.
 
     ```mlir
     %p = tkgpu.repair %o {
@@ -113,10 +123,12 @@ def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
     } : tensor<32xf32, #one>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$source, Optional<I1>:$doubted);
+  let arguments = (ins AnyRankedTensor:$source, Optional<I1>:$doubted,
+                       Optional<AnyRankedTensor>:$reference);
   let results = (outs AnyRankedTensor:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$source (`unless` $doubted^)? $body attr-dict `:` type($source)";
+  let assemblyFormat = "$source (`unless` $doubted^)? (`under` $reference^ `:` type($reference))? $body "
+                       "attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 
@@ -124,12 +136,15 @@ def TkGpu_ElementEndOp : Op<TkGpu_Dialect, "element_end", [
     Pure, Terminator, ParentOneOf<["ElementOp", "RepairOp"]>]> {
   let summary = "End the body of a tkgpu.element or of a tkgpu.repair with the element's value";
   let description = [{
+    The body of a `tkgpu.element` that is under another result ends with its reference, too.
+
     ```mlir
     tkgpu.element_end %sum : f32
+    tkgpu.element_end %sum under %max : f32
     ```
   }];
-  let arguments = (ins F32:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins F32:$value, Optional<F32>:$reference);
+  let assemblyFormat = "$value (`under` $reference^)? attr-dict `:` type($value)";
 }
 
 #endif // TK_DIALECTS_TKGPU_TKGPUFINITEOPS_TD

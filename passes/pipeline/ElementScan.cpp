@@ -23,12 +23,19 @@ using namespace tk::gpu;
 /// In place of a weight: the least normal number of f16, to which weights may be rounded.
 static constexpr double kWeight = 0x1p-14;
 
-/// Copies the body of `element`; returns the copy of its value.
-static Value cloneBody(OpBuilder &builder, ElementOp element, IRMapping mapping) {
+/// Copies the body of `element`; returns the copy of its value, for `reference` if there is one.
+static Value cloneBody(OpBuilder &builder, ElementOp element, IRMapping mapping,
+                       Value reference = {}) {
   Block &body = element.getBody().front();
   for (Operation &op : body.without_terminator())
     builder.clone(op, mapping);
-  return mapping.lookupOrDefault(cast<ElementEndOp>(body.getTerminator()).getValue());
+  auto end = cast<ElementEndOp>(body.getTerminator());
+  Value value = mapping.lookupOrDefault(end.getValue());
+  if (!reference)
+    return value;
+  Value own = mapping.lookupOrDefault(end.getReference());
+  Value factor = ExpDiffOp::create(builder, element.getLoc(), own.getType(), own, reference);
+  return arith::MulFOp::create(builder, element.getLoc(), value, factor);
 }
 
 /// Marks which of the numbers that `loop` carries serve its results that are read.
@@ -93,9 +100,12 @@ static void flattenWeights(Region &region) {
   (void)runRegionDCE(rewriter, region);
 }
 
-Value tk::addElement(OpBuilder &builder, ElementOp element, const IRMapping &mapping) {
+Value tk::addElement(OpBuilder &builder, ElementOp element, const IRMapping &mapping,
+                     Value reference) {
   Location loc = element.getLoc();
   auto flat = cast<ElementOp>(element->clone());
+  if (auto end = cast<ElementEndOp>(flat.getBody().front().getTerminator()); end.getReference())
+    end.getReferenceMutable().clear();
   flattenWeights(flat.getBody());
   IRMapping own = mapping;
   for (auto [from, to] :
@@ -111,7 +121,7 @@ Value tk::addElement(OpBuilder &builder, ElementOp element, const IRMapping &map
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, cloneBody(builder, element, mapping));
+  scf::YieldOp::create(builder, loc, cloneBody(builder, element, mapping, reference));
   builder.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(builder, loc, seen);
   return branch.getResult(0);

@@ -8,9 +8,10 @@
 
 namespace tk {
 
-/// Adds what computes `element` for the arguments that `mapping` holds; returns its value.
+/// Adds what computes `element` for the arguments that `mapping` holds; returns its value. If the
+/// element is under a reference, `reference` is the one that the value is for.
 mlir::Value addElement(mlir::OpBuilder &builder, gpu::ElementOp element,
-                       const mlir::IRMapping &mapping);
+                       const mlir::IRMapping &mapping, mlir::Value reference = {});
 
 } // namespace tk
 

@@ -60,19 +60,48 @@ namespace {
 struct StoredTile {
   Operation *rounding = nullptr; ///< takes the tile, or stores it
   Value tile;                    ///< of f32
+  Value reference;               ///< of f32 like the tile, or null: the numerators are under it
   SmallVector<Value> indices;    ///< by axis of the result: a scalar, or a tile of one axis
   SmallVector<int64_t> axes;     ///< by axis of the result: along which the tile has it; or -1
-  bool areBegins = false;        ///< the indices are those of the tile's first element
+  bool areBegins = false;        ///< the indices are those of the first element that is stored
+  SmallVector<int64_t> offsets;  ///< by axis of the tile: where that begins in it; empty: 0
 };
 
 } // namespace
 
+/// What fills the buffer that `reader` reads: the store to it before, in its block.
+static LocalStoreOp filledBy(Operation *reader, Value buffer) {
+  for (Operation *op = reader->getPrevNode(); op; op = op->getPrevNode())
+    if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getTarget() == buffer)
+      return store;
+  return {};
+}
+
+/// What `op` takes another layout of, directly or through shared memory; null if it is no such
+/// operation. `reader` is then what reads it.
+static Value otherLayoutOf(Operation *op, Operation *&reader) {
+  reader = op;
+  if (isa<ConvertLayoutOp, HoldOp>(op))
+    return op->getOperand(0);
+  auto load = dyn_cast<LocalLoadOp>(op);
+  LocalStoreOp store = load && !load.getFrom() ? filledBy(load, load.getSource()) : LocalStoreOp();
+  ArrayRef<int64_t> shape = load ? load.getSource().getType().getShape() : ArrayRef<int64_t>();
+  if (!store || cast<RankedTensorType>(load.getType()).getShape() != shape ||
+      cast<RankedTensorType>(store.getValue().getType()).getShape() != shape)
+    return {};
+  reader = store;
+  return store.getValue();
+}
+
 /// Goes back from what is stored to the tile in f32.
 static bool findTile(Operation *store, Value stored, StoredTile &found) {
   found.rounding = store, found.tile = stored;
-  while (isa_and_nonnull<ConvertLayoutOp, HoldOp>(found.tile.getDefiningOp())) {
-    found.rounding = found.tile.getDefiningOp();
-    found.tile = found.rounding->getOperand(0);
+  Operation *reader = nullptr;
+  while (Operation *op = found.tile.getDefiningOp()) {
+    Value before = otherLayoutOf(op, reader);
+    if (!before)
+      break;
+    found.tile = before, found.rounding = reader;
   }
   if (auto rounded = found.tile.getDefiningOp<arith::TruncFOp>()) {
     found.rounding = rounded;
@@ -96,17 +125,9 @@ static std::optional<StoredTile> readStore(StoreOp store) {
   return found;
 }
 
-/// What fills the buffer that a TMA store reads: the store to it before, in its block.
-static LocalStoreOp filledBy(BulkStoreOp bulk) {
-  for (Operation *op = bulk->getPrevNode(); op; op = op->getPrevNode())
-    if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getTarget() == bulk.getSource())
-      return store;
-  return {};
-}
-
 /// A store by TMA, of what one store to shared memory puts there.
 static std::optional<StoredTile> readBulkStore(BulkStoreOp bulk, TensorMapOp map, size_t rank) {
-  LocalStoreOp local = filledBy(bulk);
+  LocalStoreOp local = filledBy(bulk, bulk.getSource());
   StoredTile found;
   found.areBegins = true;
   if (!local || !map.getPlaces().empty() || map.getBefore() != 0 ||
@@ -134,7 +155,14 @@ static std::optional<StoredTile> readBulkStore(BulkStoreOp bulk, TensorMapOp map
       found.axes.push_back(-1);
     }
   }
-  return hasRows ? std::optional(found) : std::nullopt;
+  if (!hasRows)
+    return std::nullopt;
+  // Parts of a tile that are stored one after the other.
+  if (auto part = found.tile.getDefiningOp<ExtractOp>()) {
+    found.rounding = part, found.tile = part.getSource();
+    llvm::append_range(found.offsets, part.getOffsets());
+  }
+  return found;
 }
 
 /// The element of `tile`, of one axis, at `place`: as scalars, where `builder` stands in `point`.
@@ -202,16 +230,54 @@ static Value doubtBefore(Operation *op) {
   return {};
 }
 
-/// Puts a tkgpu.repair in front of what takes the tile. False if the place of its elements is not
-/// known.
-static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
+/// The references that rows of `stored` are under, as a tile of its type: what is stored to the
+/// result with them in its block. Null if they are not known there.
+static Value referenceOf(OpBuilder &builder, StoredTile &stored, Value buffer) {
+  auto type = cast<RankedTensorType>(stored.tile.getType());
+  Value found;
+  for (auto store : stored.rounding->getBlock()->getOps<StoreOp>()) {
+    if (store.getBuffer() != buffer)
+      continue;
+    if (found)
+      return {};
+    found = store.getValue();
+  }
+  while (auto convert = found ? found.getDefiningOp<ConvertLayoutOp>() : ConvertLayoutOp())
+    found = convert.getSource();
+  auto rows = found ? dyn_cast<RankedTensorType>(found.getType()) : RankedTensorType();
+  if (!rows || rows.getRank() != 1 || type.getRank() != 2 || !rows.getElementType().isF32() ||
+      !DominanceInfo().properlyDominates(found, stored.rounding))
+    return {};
+  std::optional<int64_t> axis;
+  for (int64_t a = 0; a < 2; ++a)
+    if (rows.getDimSize(0) == type.getDimSize(a) &&
+        rows.getEncoding() == sliceLayout(getLayout(type), 1 - a)) {
+      if (axis)
+        return {};
+      axis = a;
+    }
+  if (!axis)
+    return {};
+  return BroadcastOp::create(builder, stored.tile.getLoc(), type, found,
+                             builder.getDenseI64ArrayAttr({*axis}));
+}
+
+/// Puts a tkgpu.repair in front of what takes the tile. Null if the place of its elements, or the
+/// references of its rows, are not known.
+static RepairOp repair(FuncOp function, ElementOp element, StoredTile &stored, Value references) {
   Location loc = stored.tile.getLoc();
   OpBuilder builder(stored.rounding);
   auto type = cast<RankedTensorType>(stored.tile.getType());
-  auto op = RepairOp::create(builder, loc, type, stored.tile, doubtBefore(stored.rounding));
+  Value reference;
+  if (references && !(reference = referenceOf(builder, stored, references)))
+    return {};
+  auto op =
+      RepairOp::create(builder, loc, type, stored.tile, doubtBefore(stored.rounding), reference);
   Block *body = builder.createBlock(&op.getBody());
   for (int64_t axis = 0; axis < type.getRank(); ++axis)
     body->addArgument(builder.getIndexType(), loc);
+  if (reference)
+    body->addArgument(builder.getF32Type(), loc);
   builder.setInsertionPointToStart(body);
   IRMapping mapping;
   for (auto [argument, number] :
@@ -226,18 +292,22 @@ static bool repair(FuncOp function, ElementOp element, StoredTile &stored) {
       at = elementAt(builder, op, stored.indices[axis], place);
       if (at && isAlong && stored.areBegins)
         at = arith::AddIOp::create(builder, loc, at, place);
+      const int64_t offset = isAlong && !stored.offsets.empty() ? stored.offsets[stored.axes[axis]] : 0;
+      if (at && offset != 0)
+        at = arith::SubIOp::create(builder, loc, at,
+                                   arith::ConstantIndexOp::create(builder, loc, offset));
     }
     if (!at || at.getType() != argument.getType()) {
       op.erase();
-      return false;
+      return {};
     }
     mapping.map(argument, at);
   }
-  Value value = addElement(builder, element, mapping);
-  ElementEndOp::create(builder, loc, value);
+  Value value = addElement(builder, element, mapping,
+                           reference ? body->getArguments().back() : BlockArgument());
+  ElementEndOp::create(builder, loc, value, Value());
   dropUnused(op);
-  stored.rounding->replaceUsesOfWith(stored.tile, op.getResult());
-  return true;
+  return op;
 }
 
 /// The tiles that `function` stores to result `number` of its launch; nothing if some are not
@@ -318,15 +388,30 @@ struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
            "registers would not suffice beside its sums");
       return;
     }
-    if (tiles)
-      for (StoredTile &tile : *tiles) {
-        const bool isRepaired = repair(function, element, tile);
-        numTiles += isRepaired;
-        areRepaired &= isRepaired;
-      }
+    Value references;
+    if (element.getReferenceNumber())
+      references = function.getBlock()->getArgument(launch.getArgs().size() +
+                                                    *element.getReferenceNumber());
+    SmallVector<RepairOp> repairs;
+    for (StoredTile &tile : tiles.value_or(SmallVector<StoredTile>())) {
+      // Parts of one tile, or stores of it, share what computes its elements.
+      auto known = llvm::find_if(repairs, [&](RepairOp op) {
+        return op.getSource() == tile.tile && op->getBlock() == tile.rounding->getBlock() &&
+               op->isBeforeInBlock(tile.rounding);
+      });
+      RepairOp op = known != repairs.end() ? *known : repair(function, element, tile, references);
+      areRepaired &= op != nullptr;
+      if (!op)
+        continue;
+      tile.rounding->replaceUsesOfWith(tile.tile, op.getResult());
+      if (known != repairs.end())
+        continue;
+      repairs.push_back(op);
+      ++numTiles;
+    }
     note(launch, "tk-recompute-elements", areRepaired ? Verdict::Derived : Verdict::Declined,
          areRepaired ? "a result that is not finite is computed again, term by term"
-         : tiles     ? "the place of a stored element is not known"
+         : tiles     ? "the place of a stored element, or its row's reference, is not known"
                      : "what is stored is no tile of f32 that is rounded");
   }
 

@@ -206,7 +206,7 @@ static Operation *withoutDetour(Operation *op) {
 TileValue BlockProgram::inShares(InSharesOp op) {
   unsigned argument = cast<BlockArgument>(kernelValue(op.getFirst())).getArgNumber();
   int64_t shares = static_cast<int64_t>(op.getShares());
-  if (hasOneIndex)
+  if (hasOneIndex && !elementOf)
     gpu::changePlan(func, [&](gpu::KernelPlan &plan) {
       plan.workUnits = builder.getDenseI64ArrayAttr({argument, shares});
     });

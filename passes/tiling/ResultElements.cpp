@@ -77,9 +77,47 @@ static bool isQuotientOf(Value value, ReduceOp reduce) {
   return false;
 }
 
+/// Is `stored` the maximum `k` of `reduce`, in the unit in which sum `term` of it is rescaled by
+/// exp(old - new)?
+static bool isReferenceOf(Value stored, ReduceOp reduce, unsigned k, unsigned term) {
+  Region &rescale = reduce.getRescale();
+  if (k >= term || rescale.empty())
+    return false;
+  Value maximum = reduce.getResult(k);
+  const unsigned others = reduce.getNumAccumulators() - 1;
+  Block &block = rescale.front();
+  Value factor = block.getTerminator()->getOperand(term - 1);
+  auto isOf = [&](Value old, Value now) {
+    return old == block.getArgument(k) && now == block.getArgument(others + k);
+  };
+  if (auto plain = factor.getDefiningOp<ExpDiffOp>())
+    return isOf(plain.getA(), plain.getB()) && stored == maximum;
+  auto scaled = factor.getDefiningOp<gpu::ScaledExpDiffOp>();
+  auto product = stored.getDefiningOp<arith::MulFOp>();
+  return scaled && product && isOf(scaled.getA(), scaled.getB()) && scaled.getPower() == 0 &&
+         ((product.getLhs() == maximum && product.getRhs() == scaled.getScale()) ||
+          (product.getRhs() == maximum && product.getLhs() == scaled.getScale()));
+}
+
+/// If result `r` is a sum of softmax numerators as it is: which result is their reference.
+static std::optional<unsigned> findReference(ComputeOp compute, unsigned r) {
+  OperandRange values = compute.getYield().getValues();
+  auto sum = dyn_cast<OpResult>(values[r]);
+  auto reduce = sum ? dyn_cast<ReduceOp>(sum.getOwner()) : ReduceOp();
+  if (!reduce || !sum.getType().isF32() ||
+      !reduce.getYield().getValues()[sum.getResultNumber()].getDefiningOp<arith::MulFOp>())
+    return std::nullopt;
+  for (auto [other, value] : llvm::enumerate(values))
+    for (unsigned k = 0; k < sum.getResultNumber(); ++k)
+      if (other != r && value.getType().isF32() && reduce.getKind(k) == ReduceKind::Max &&
+          isReferenceOf(value, reduce, k, sum.getResultNumber()))
+        return other;
+  return std::nullopt;
+}
+
 /// Is result `r` a number whose terms rows of a tile have, and others of it have not?
 static bool needsElement(ComputeOp compute, gpu::ScheduleAttr schedule, const PresentTerms &present,
-                         unsigned r) {
+                         unsigned r, std::optional<unsigned> reference) {
   Value value = compute.getYield().getValues()[r];
   if (!isa<FloatType>(value.getType()) || value.getType().isF64() || getTileReduction(compute, r))
     return false;
@@ -91,7 +129,7 @@ static bool needsElement(ComputeOp compute, gpu::ScheduleAttr schedule, const Pr
     bool hasMaximum = false;
     for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
       hasMaximum |= reduce.getKind(k) == ReduceKind::Max;
-    if (hasMaximum && !isQuotientOf(value, reduce))
+    if (hasMaximum && !reference && !isQuotientOf(value, reduce))
       return false;
     isNeeded = true;
   }
@@ -120,7 +158,8 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
   if (!areOwn)
     return elements;
   for (unsigned r = 0; r < compute.getNumResults(); ++r) {
-    if (!needsElement(compute, schedule, present, r))
+    const std::optional<unsigned> reference = findReference(compute, r);
+    if (!needsElement(compute, schedule, present, r, reference))
       continue;
     BlockProgram program(kernel, compute, ofOneElement(schedule), present);
     program.computeElementOf(r);
@@ -129,7 +168,7 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
     if (failed(function))
       return failure();
     ResultElement &element = elements.emplace_back();
-    element.result = r, element.function = *function;
+    element.result = r, element.function = *function, element.reference = reference;
     element.arguments.assign(program.getArguments().begin(), program.getArguments().end());
     element.indices.assign(program.getElementIndices().begin(), program.getElementIndices().end());
   }
@@ -152,7 +191,11 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
   gpu::FuncOp own = element.function;
   Block *block = own.getBlock();
   const unsigned count = element.arguments.size();
-  Value value = valueOf(own, count + element.result);
+  Value value = valueOf(own, count + element.result), reference;
+  if (element.reference)
+    reference = valueOf(own, count + *element.reference);
+  const bool isUnder = !element.reference || (reference && reference.getType().isF32() &&
+                                              reference.getParentBlock() == block);
   SmallVector<int64_t> numbers;
   for (auto [n, argument] : llvm::enumerate(element.arguments)) {
     auto axis = llvm::find(element.indices, std::optional<unsigned>(n));
@@ -160,11 +203,14 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
                           ? -1 - (axis - element.indices.begin())
                           : llvm::find(arguments, argument) - arguments.begin());
   }
-  if (value && value.getType().isF32() && value.getParentBlock() == block) {
+  if (value && value.getType().isF32() && value.getParentBlock() == block && isUnder) {
     OpBuilder builder(function);
     builder.setInsertionPointAfter(function);
     auto op = gpu::ElementOp::create(builder, own.getLoc(), function.getSymNameAttr(),
                                      builder.getI64IntegerAttr(element.result),
+                                     element.reference
+                                         ? builder.getI64IntegerAttr(*element.reference)
+                                         : IntegerAttr(),
                                      builder.getDenseI64ArrayAttr(numbers));
     SmallVector<gpu::StoreOp> stores;
     own.walk([&](gpu::StoreOp store) { stores.push_back(store); });
@@ -172,7 +218,7 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
       store.erase();
     Operation *end = block->getTerminator();
     builder.setInsertionPoint(end);
-    gpu::ElementEndOp::create(builder, own.getLoc(), value);
+    gpu::ElementEndOp::create(builder, own.getLoc(), value, reference);
     end->erase();
     block->eraseArguments(count, block->getNumArguments() - count);
     op.getBody().takeBody(own.getBody());

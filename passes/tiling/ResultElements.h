@@ -16,6 +16,8 @@ namespace tk {
 /// An element of one result of a compute op, as a function of its place.
 struct ResultElement {
   unsigned result = 0;
+  /// Of a sum of softmax numerators: the result that is the row's reference, which they are under.
+  std::optional<unsigned> reference;
   gpu::FuncOp function;
   llvm::SmallVector<mlir::Value> arguments;           ///< of the function, as values of the kernel
   llvm::SmallVector<std::optional<unsigned>> indices; ///< which of them are the place, by axis

@@ -3,9 +3,9 @@
     unseen.py TKC --targets cpu,emu --count N [--seed S]
 
 A program is one of several forms (lengths, pages, packed sequences, keys left out one by one, documents, windows, two bounds,
-chunks of prefill) with random sizes, types, bounds and results. Then one value that some queries see is NaN: results of other
-queries must stay as they are, but for the order of their sums. Prints the seed of what differs; `--seed S --count 1` runs it
-again.
+chunks of prefill, last queries of grouped heads) with random sizes, types, bounds and results. Then one value that some queries
+see is NaN or infinite: results of other queries must stay as they are, but for the order of their sums. Prints the seed of what
+differs; `--seed S --count 1` runs it again.
 """
 import argparse
 import pathlib
@@ -34,7 +34,7 @@ class Case:
         self.inputs, self.absent, self.args, self.results = {}, {}, {}, ["o"]
         self.sees = None  # which keys a query of a sequence sees; None: not checked
         form = r.of((self.lengths, self.lengths, self.pages, self.packed, self.kept, self.documents,
-                     self.window, self.bounds, self.chunks))
+                     self.window, self.bounds, self.chunks, self.queries, self.queries, self.queries_of_pages))
         self.program = form()
 
     def text(self, parameters, score, condition, key, value, over="j", where=""):
@@ -101,13 +101,38 @@ class Case:
     def chunks(self):
         """Queries that are the last ones of their sequences, as many as a tile has at least."""
         self.rows = self.random.of((64, 65, 100, 130))
-        self.keys = self.rows + self.random.of((0, 3, 64))
+        return self.last_queries(self.rows + self.random.of((0, 3, 64)))
+
+    def queries(self):
+        """A few last queries of grouped heads, over keys that are cut into parts where they are many."""
+        return self.last_queries(self.keys_of_queries())
+
+    def queries_of_pages(self):
+        """The same over pages."""
+        size = self.random.of((16, 64))
+        most = -(-self.keys_of_queries() // size)
+        length = self.random.integers(self.rows, most * size + 1, self.batch)
+        return self.paged(size, most, length, "j < len[b] and j <= i + (len[b] - S)")
+
+    def keys_of_queries(self):
+        self.rows = self.random.of((2, 3, 4, 8, 16, 20))
+        shared = self.random.of((1, 2, 4, 8))
+        self.heads = self.groups * shared
+        return self.rows + self.random.of((5, 60, 300, 1000, 2100))
+
+    def last_queries(self, keys):
+        self.keys = keys
         length = self.random.integers(self.rows, self.keys + 1, self.batch)
         self.inputs["len"] = length
-        places, rows = numpy.arange(self.keys), numpy.arange(self.rows)
+        self.sees = self.seen_by_last(length, self.keys)
+        return self.dense("len: i32[B]", "j < len[b] and j <= i + (len[b] - S)",
+                          numpy.arange(self.keys)[None] < length[:, None])
+
+    def seen_by_last(self, length, keys):
+        """Which keys each of the last queries sees."""
         ends = length[:, None, None]
-        self.sees = (places < ends) & (places <= rows[:, None] + (ends - self.rows))
-        return self.dense("len: i32[B]", "j < len[b] and j <= i + (len[b] - S)", places[None] < length[:, None])
+        places, rows = numpy.arange(keys), numpy.arange(self.rows)
+        return (places < ends) & (places <= rows[:, None] + (ends - self.rows))
 
     def packed(self):
         most = self.random.of((8, 40, 64, 130))
@@ -133,7 +158,9 @@ class Case:
     def pages(self):
         size = self.random.of((4, 8, 12, 16, 64))
         most = self.random.of((1, 3, 6))
-        length = self.random.integers(0, most * size + 1, self.batch)
+        return self.paged(size, most, self.random.integers(0, most * size + 1, self.batch), "j < len[b]")
+
+    def paged(self, size, most, length, condition):
         need = -(-length // size)
         count = int(need.sum()) + 3
         table = self.random.rng.choice([-1, count, 2**31 - 1, -2**31], (self.batch, most)).astype(numpy.int32)
@@ -146,10 +173,12 @@ class Case:
         self.inputs = {"q": self.random.normal(self.batch, self.heads, self.rows, self.width), "table": table,
                        "len": length, "k": self.random.normal(count, size, self.groups, self.width),
                        "v": self.random.normal(count, size, self.groups, self.columns)}
+        if "S" in condition:
+            self.sees = self.seen_by_last(length, most * size)
         for name in ("k", "v"):
             self.absent[name] = ~numpy.broadcast_to(seen[:, :, None, None], self.inputs[name].shape)
         return self.text(f"k: {self.type}[N, P, G, D], v: {self.type}[N, P, G, E], table: i32[B, M], len: i32[B]", "",
-                         "j < len[b]", "k[table[b, j / P], j % P, h / (H / G), d]",
+                         condition, "k[table[b, j / P], j % P, h / (H / G), d]",
                          "v[table[b, j / P], j % P, h / (H / G), e]", "j in 0..M * P",
                          " where G > 0, H % G == 0, P > 0")
 
@@ -159,20 +188,31 @@ class Case:
             inputs[name][places] = filling
         return run(self.program, inputs, self.results, args=self.args)
 
-
     def check_partly(self, run, wanted):
-        """NaN in one value reaches the queries that see it, and no others."""
-        value = self.inputs["v"]
-        b, g, j, e = (int(self.random.integers(0, size, 1)[0]) for size in value.shape)
-        value[b, g, j, e] = numpy.nan
+        """A value that is not finite reaches the queries that see it, and no others."""
+        r, shared = self.random, self.heads // self.groups
+        b, g, e = (int(r.integers(0, size, 1)[0]) for size in (self.batch, self.groups, self.columns))
+        # Mostly one that some queries see and others do not.
+        some = numpy.flatnonzero(self.sees[b].any(0) & ~self.sees[b].all(0))
+        j = int(r.of(some) if len(some) and r.percent(70) else r.integers(0, self.sees.shape[-1], 1)[0])
+        number = r.of((numpy.nan, numpy.nan, numpy.inf, -numpy.inf))
+        if "table" in self.inputs:
+            size = self.inputs["v"].shape[1]
+            page = self.inputs["table"][b, j // size]
+            if not 0 <= page < len(self.inputs["v"]):
+                return
+            place = (page, j % size, g, e)
+        else:
+            place = (b, g, j, e)
+        self.inputs["v"][place] = number
         found = self.run(run, 0)["o"]
         isReached = numpy.zeros(found.shape, bool)
-        shared = self.heads // self.groups
         isReached[b, g * shared:(g + 1) * shared, :, e] = self.sees[b, :, j]
         others, before = found[~isReached], wanted["o"][~isReached]
         holds(numpy.allclose(others, before, rtol=2e-2, atol=2e-3 * max(numpy.abs(before).max(initial=0), 1e-3)),
-              "queries that do not see NaN")
-        same(numpy.isnan(found[isReached]).all(), True, "queries that see NaN")
+              f"queries that do not see {number} in v{list(place)}")
+        holds(numpy.array_equal(found[isReached], numpy.full(isReached.sum(), number), equal_nan=True),
+              f"queries that see {number} in v{list(place)}")
 
 
 def main():

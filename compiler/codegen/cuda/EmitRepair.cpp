@@ -23,6 +23,7 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   const gpu::LayoutAttr layout = layoutOf(source);
   const std::string name = copyOf(source), n = freshName("n");
   names[repair.getResult()] = name;
+  const std::string references = repair.getReference() ? copyOf(repair.getReference()) : "";
   const RegisterIndex reg(n, registerBits(source));
   const std::string isAsked =
       repair.getDoubted() ? "!" + scalar(repair.getDoubted()) + " && " : std::string();
@@ -33,6 +34,11 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   Block &body = repair.getBody().front();
   for (BlockArgument place : body.getArguments()) {
     const std::string at = nameFor(place);
+    if (place.getType().isF32()) {
+      line("const float " + at + " = tk::pick(" + references + ", " + n + ");");
+      names[place] = at;
+      continue;
+    }
     line("const " + typeName(place.getType()) + " " + at + " = " +
          coordinate(layout, place.getArgNumber(), reg) + ";");
     names[place] = at;
