@@ -34,6 +34,16 @@ static bool isOverwritten(Value value, Value param, ComputeOp compute, unsigned 
   return llvm::equal(load.getIndices(), own);
 }
 
+bool tk::readsOwnElements(KernelOp kernel, ComputeOp compute) {
+  Value param = compute.getNumResults() == 1 ? overwrittenBy(kernel, compute, 0) : Value();
+  bool areOwn = param != nullptr;
+  if (param)
+    compute.getBody().walk([&](LoadOp load) {
+      areOwn &= load.getTensor() != param || isOverwritten(load, param, compute, 0);
+    });
+  return areOwn;
+}
+
 std::optional<ChangedElement> tk::getChangedElement(KernelOp kernel, ComputeOp compute,
                                                     unsigned r) {
   Value param = overwrittenBy(kernel, compute, r), value = compute.getYield().getValues()[r];

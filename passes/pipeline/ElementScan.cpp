@@ -2,6 +2,8 @@
 //
 // A result that is not finite mostly sees a value that is not. That is found without scores: every
 // weight is a small number in place of its exponential. What only served the scores is left out.
+// Behind a function of the sums that may be infinite or NaN for finite ones, as exp and log, the
+// result does not tell which values its row sees: its scores are computed at once.
 //
 //   for %j { %s = sum of %d; %w = exp(%s - %m); %o += %w * %v }
 //     →  %x = for %j { %o += 2^-14 * %v }
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tk;
@@ -100,12 +103,45 @@ static void flattenWeights(Region &region) {
   (void)runRegionDCE(rewriter, region);
 }
 
+/// Is `value` a sum, product or quotient of what `loop`s give and of what does not depend on them?
+static bool isRational(Value value) {
+  llvm::SetVector<Operation *> slice;
+  SmallVector<Value> work = {value};
+  auto dependsOnLoop = [](Value first) {
+    llvm::DenseSet<Operation *> seen;
+    SmallVector<Value> values = {first};
+    while (!values.empty()) {
+      Operation *op = values.pop_back_val().getDefiningOp();
+      if (isa_and_nonnull<scf::ForOp>(op))
+        return true;
+      if (op && seen.insert(op).second)
+        llvm::append_range(values, op->getOperands());
+    }
+    return false;
+  };
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || isa<scf::ForOp>(op) || !slice.insert(op))
+      continue;
+    if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
+             arith::TruncFOp, arith::ExtFOp, arith::SelectOp, DivOrZeroOp>(op)) {
+      if (llvm::any_of(op->getOperands(), dependsOnLoop))
+        return false;
+      continue;
+    }
+    llvm::append_range(work, op->getOperands());
+  }
+  return true;
+}
+
 Value tk::addElement(OpBuilder &builder, ElementOp element, const IRMapping &mapping,
                      Value reference) {
   Location loc = element.getLoc();
+  auto end = cast<ElementEndOp>(element.getBody().front().getTerminator());
+  if (!isRational(end.getValue()))
+    return cloneBody(builder, element, mapping, reference);
   auto flat = cast<ElementOp>(element->clone());
-  if (auto end = cast<ElementEndOp>(flat.getBody().front().getTerminator()); end.getReference())
-    end.getReferenceMutable().clear();
+  cast<ElementEndOp>(flat.getBody().front().getTerminator()).getReferenceMutable().clear();
   flattenWeights(flat.getBody());
   IRMapping own = mapping;
   for (auto [from, to] :

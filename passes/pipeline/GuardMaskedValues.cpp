@@ -41,6 +41,7 @@
 
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -134,7 +135,8 @@ static bool needsRegisters(MaskedProduct &product) {
 static std::optional<StringRef> guard(FuncOp function, WarpRolesOp roles) {
   MaskedProduct product(roles);
   StringRef reason;
-  if (function.getTeams() > 1)
+  // A second run would read what the first one has stored.
+  if (function.getTeams() > 1 || getPlan(function).inPlace)
     return std::nullopt;
   if (!product.find(reason))
     return reason.empty() ? std::nullopt : std::optional(reason);

@@ -34,6 +34,7 @@
 
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -231,7 +232,7 @@ static Value doubtBefore(Operation *op) {
 }
 
 /// The references that rows of `stored` are under, as a tile of its type: what is stored to the
-/// result with them in its block. Null if they are not known there.
+/// result with them in its block. Null if threads do not have those of their elements.
 static Value referenceOf(OpBuilder &builder, StoredTile &stored, Value buffer) {
   auto type = cast<RankedTensorType>(stored.tile.getType());
   Value found;
@@ -262,14 +263,72 @@ static Value referenceOf(OpBuilder &builder, StoredTile &stored, Value buffer) {
                              builder.getDenseI64ArrayAttr({*axis}));
 }
 
+/// Creates what `value` of a tkgpu.element follows from, for the arguments that `mapping` holds.
+static Value copyScalar(OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  for (Value operand : value.getDefiningOp()->getOperands())
+    (void)copyScalar(builder, operand, mapping);
+  builder.clone(*value.getDefiningOp(), mapping);
+  return mapping.lookup(value);
+}
+
+/// Is the place that `mapping` has for `element` one of the result? Null if that is not known.
+static Value isInside(OpBuilder &builder, ElementOp element, IRMapping mapping) {
+  Location loc = element.getLoc();
+  Value all;
+  for (auto [argument, number] :
+       llvm::zip_equal(element.getBody().getArguments(), element.getArguments())) {
+    if (number >= 0)
+      continue;
+    // The body bounds each index: what lies behind the last one counts as the last one.
+    auto least = argument.hasOneUse() ? dyn_cast<arith::MaxSIOp>(*argument.user_begin())
+                                      : arith::MaxSIOp();
+    auto bounded = least && least->hasOneUse() ? dyn_cast<arith::MinSIOp>(*least->user_begin())
+                                               : arith::MinSIOp();
+    if (!bounded)
+      return {};
+    Value index = copyScalar(builder, bounded, mapping);
+    Value own = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index,
+                                      mapping.lookup(argument));
+    all = all ? arith::AndIOp::create(builder, loc, all, own).getResult() : own;
+  }
+  return all;
+}
+
+/// Adds what computes the element in the body of `op`. In place, what an index behind the
+/// last one counts as is another thread's, which may have stored it: it is not read. False if such
+/// elements are not known.
+static bool addBody(OpBuilder &builder, FuncOp function, ElementOp element, RepairOp op,
+                    const IRMapping &mapping) {
+  Location loc = op.getLoc();
+  Value reference = op.getReference() ? op.getBody().getArguments().back() : Value();
+  if (!getPlan(function).inPlace) {
+    ElementEndOp::create(builder, loc, addElement(builder, element, mapping, reference), Value());
+    return true;
+  }
+  Value own = isInside(builder, element, mapping);
+  if (!own)
+    return false;
+  auto branch = scf::IfOp::create(builder, loc, builder.getF32Type(), own, /*withElseRegion=*/true);
+  ElementEndOp::create(builder, loc, branch.getResult(0), Value());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+  scf::YieldOp::create(builder, loc, zero);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, loc, addElement(builder, element, mapping, reference));
+  return true;
+}
+
 /// Puts a tkgpu.repair in front of what takes the tile. Null if the place of its elements, or the
 /// references of its rows, are not known.
 static RepairOp repair(FuncOp function, ElementOp element, StoredTile &stored, Value references) {
   Location loc = stored.tile.getLoc();
   OpBuilder builder(stored.rounding);
   auto type = cast<RankedTensorType>(stored.tile.getType());
-  Value reference;
-  if (references && !(reference = referenceOf(builder, stored, references)))
+  Value reference = references ? referenceOf(builder, stored, references) : Value();
+  // A row's maximum is that of the element, but for the order of the sums of its scores.
+  if (references && !reference && getPlan(function).rowMaximum == RowMaximum::Deferred)
     return {};
   auto op =
       RepairOp::create(builder, loc, type, stored.tile, doubtBefore(stored.rounding), reference);
@@ -303,9 +362,10 @@ static RepairOp repair(FuncOp function, ElementOp element, StoredTile &stored, V
     }
     mapping.map(argument, at);
   }
-  Value value = addElement(builder, element, mapping,
-                           reference ? body->getArguments().back() : BlockArgument());
-  ElementEndOp::create(builder, loc, value, Value());
+  if (!addBody(builder, function, element, op, mapping)) {
+    op.erase();
+    return {};
+  }
   dropUnused(op);
   return op;
 }

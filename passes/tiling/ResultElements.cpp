@@ -2,6 +2,7 @@
 #include "passes/tiling/ResultElements.h"
 
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
+#include "passes/analysis/ChangedElements.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/TileReductions.h"
 #include "passes/plan/MergeIndices.h"
@@ -60,21 +61,24 @@ static bool differsInTile(ComputeOp compute, gpu::ScheduleAttr schedule,
   return false;
 }
 
-/// Is `value` a quotient of two sums of `reduce`? Such a result is the same whatever reference the
-/// weights are under, which another result might name.
-static bool isQuotientOf(Value value, ReduceOp reduce) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (isa<DivOrZeroOp, arith::DivFOp>(op))
-      return op->getOperand(0).getDefiningOp() == reduce &&
-             op->getOperand(1).getDefiningOp() == reduce;
-    if (auto choice = dyn_cast<arith::SelectOp>(op))
-      value = choice.getTrueValue();
-    else if (isa<arith::TruncFOp, arith::ExtFOp, arith::MulFOp>(op))
-      value = op->getOperand(0);
-    else
-      return false;
-  }
-  return false;
+/// Does `value` depend on `reduce` by quotients of two of its sums alone? Such a result is the same
+/// whatever reference the weights are under, which another result might name.
+static bool readsQuotientsAlone(Value value, ReduceOp reduce, llvm::DenseSet<Value> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !seen.insert(value).second)
+    return true;
+  auto isOf = [&](Value operand) { return operand.getDefiningOp() == reduce; };
+  if (op == reduce)
+    return false;
+  if (isa<DivOrZeroOp, arith::DivFOp>(op) && llvm::all_of(op->getOperands(), isOf))
+    return true;
+  bool readsInside = false;
+  op->walk([&](Operation *inner) {
+    readsInside |= inner != op && llvm::any_of(inner->getOperands(), isOf);
+  });
+  return !readsInside && llvm::all_of(op->getOperands(), [&](Value operand) {
+    return readsQuotientsAlone(operand, reduce, seen);
+  });
 }
 
 /// Is `stored` the maximum `k` of `reduce`, in the unit in which sum `term` of it is rescaled by
@@ -129,7 +133,8 @@ static bool needsElement(ComputeOp compute, gpu::ScheduleAttr schedule, const Pr
     bool hasMaximum = false;
     for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
       hasMaximum |= reduce.getKind(k) == ReduceKind::Max;
-    if (hasMaximum && !reference && !isQuotientOf(value, reduce))
+    llvm::DenseSet<Value> seen;
+    if (hasMaximum && !reference && !readsQuotientsAlone(value, reduce, seen))
       return false;
     isNeeded = true;
   }
@@ -149,7 +154,7 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
                                                            const PresentTerms &present) {
   SmallVector<ResultElement, 0> elements;
   const gpu::KernelPlan plan = gpu::getPlan(compute);
-  bool areOwn = !plan.inPlace && !plan.carriesTiles && !plan.workUnits && schedule.getLoop() < 0;
+  bool areOwn = (!plan.inPlace || readsOwnElements(kernel, compute)) && !plan.carriesTiles && !plan.workUnits && schedule.getLoop() < 0;
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     areOwn &=
         getMergedIndices(compute.getIndex(p)).empty() && !isMergedIntoOther(compute.getIndex(p));

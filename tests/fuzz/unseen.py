@@ -118,7 +118,7 @@ class Case:
         self.rows = self.random.of((2, 3, 4, 8, 16, 20))
         shared = self.random.of((1, 2, 4, 8))
         self.heads = self.groups * shared
-        return self.rows + self.random.of((5, 60, 300, 1000, 2100))
+        return self.rows + self.random.of((5, 60, 300, 700))
 
     def last_queries(self, keys):
         self.keys = keys
