@@ -338,6 +338,56 @@ def chunks(run):
             same(numpy.unique(found[b][isReached]), [(numpy.nan, numpy.inf, -numpy.inf)[b]], what)
 
 
+def queries(run):
+    """Last queries of heads that share keys: rows of a tile are heads and queries. Many keys are cut into parts."""
+    for program, kernel, length, heads, s, t, d in (
+            (PROGRAM, "queries", [100, 60], (8, 2), 4, 128, 64), (PROGRAM, "queries", [700, 300], (8, 2), 4, 700, 64),
+            (PROGRAM, "queries", [400], (4, 4), 20, 420, 128), (of_type("f16"), "queries", [500, 470], (6, 2), 3, 500, 32),
+            (of_type("f32"), "queries", [300, 290], (4, 2), 3, 303, 32),
+            (SHARES, "causal", [700, 80, 333], (8, 2), 4, 700, 128)):
+        batch, (h, g) = len(length), heads
+        lengths = "len" if kernel == "queries" else "length"
+        inputs = {"q": numbers(1, batch, h, s, d), "k": numbers(2, batch, g, t, d), "v": numbers(3, batch, g, t, d),
+                  lengths: integers(*length)}
+        wanted = run(program, inputs, ("o", "l"), kernel=kernel)
+        isReached, numbered = numpy.zeros((batch, h, s, d), bool), numpy.zeros((batch, h, s, d), numpy.float32)
+        inputs["v"] = inputs["v"].copy()
+        for b, keys in enumerate(length):
+            first = s - 1 - b  # query that sees the value
+            for column, value in ((3, numpy.nan), (7, numpy.inf), (d - 1, -numpy.inf)):
+                inputs["v"][b, 0, keys - s + first, column] = value
+                isReached[b, :h // g, first:, column] = True
+                numbered[b, :h // g, first:, column] = value
+        found = run(program, inputs, ("o", "l"), kernel=kernel)
+        what = f"last queries, {kernel} of {heads} heads, {s} of {length} keys, D={d}"
+        close(found["o"][~isReached], wanted["o"][~isReached], what)
+        same(found["o"][isReached], numbered[isReached], what)
+        same(found["l"], wanted["l"], what)
+
+
+def behind_functions(run):
+    """Results that replace what they are added to, and functions of attention that are NaN for some finite values."""
+    for kernel, s, t, d in (("added", 130, 200, 64), ("added", 40, 70, 128), ("roots", 70, 90, 64), ("roots", 40, 70, 192)):
+        inputs = attention_of(s, t, d=d)
+        if kernel == "added":
+            inputs["o"] = numbers(4, 2, s, d)
+        else:
+            # The mean of all values is negative, and that of those before the last ones is not.
+            inputs["v"] = numpy.abs(inputs["v"]) + 0.1
+            inputs["v"][:, t - 4:] -= 20 * t
+        wanted = run(PROGRAM, inputs, ("o",), kernel=kernel)["o"]
+        inputs["v"] = inputs["v"].copy()
+        inputs["v"][0, t - 6, 3] = numpy.nan
+        found = run(PROGRAM, inputs, ("o",), kernel=kernel)["o"]
+        isReached = numpy.zeros((2, s, d), bool)
+        isReached[0, s - 6:, 3] = True
+        what = f"{kernel}, S={s} T={t} D={d}"
+        same(numpy.isnan(found[~isReached]), numpy.isnan(wanted[~isReached]), what)
+        isNumber = ~isReached & ~numpy.isnan(wanted)
+        close(found[isNumber], wanted[isNumber], what)
+        same(numpy.isnan(found[isReached]).all(), True, what)
+
+
 def causal_gradients(run):
     """NaN in a query's cotangent reaches the keys that it sees, and NaN in a key the queries that see it."""
     for s, d in ((70, 64), (70, 16)):
@@ -389,6 +439,8 @@ def check(run):
     for form in partly_seen():
         form.check(run)
     chunks(run)
+    queries(run)
+    behind_functions(run)
     causal_gradients(run)
 
 
