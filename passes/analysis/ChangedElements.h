@@ -21,8 +21,8 @@ struct ChangedElement {
 /// thread stores vectors.
 std::optional<ChangedElement> getChangedElement(KernelOp kernel, ComputeOp compute, unsigned r);
 
-/// Does `compute`, of one result that is in place, read of what that overwrites only the element that
-/// it stores?
+/// Does `compute`, of one result that is in place, read of what that overwrites only the element
+/// that it stores?
 bool readsOwnElements(KernelOp kernel, ComputeOp compute);
 
 /// The condition of all results of `compute`, if each is such an element and all have the same one;

@@ -26,7 +26,7 @@
 // Results that the pass declines to guard are computed element by element (tk-recompute-elements).
 //
 // A weight that a row sees counts as positive. The pass declines if several TMA loads, or parts of
-// one, bring a step's values.
+// one, bring a step's values, and if the results replace what the kernel reads.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Declines.h"

@@ -18,8 +18,14 @@
 //                                                    yield %y }
 //                                                  %b = truncf %p; store %b, %i, %e
 //
+// 5. Sums of softmax numerators that another launch joins are under a reference, which the tile
+//    stores to another result: an element is multiplied by exp(own reference - the tile's).
+//
 // A thread whose row sums have left their range (tk-keep-references) repairs nothing: its sums may
 // be infinite, and the block computes them again.
+//
+// In place, a thread reads of what is replaced only the element that it stores, before it does. The
+// pass declines if a result replaces more than the element that it is computed from.
 //
 // The values are those of the program, but the sums are added in another order than a tile's.
 //
@@ -31,6 +37,7 @@
 #include "passes/pipeline/ElementScan.h"
 #include "passes/pipeline/GuardPasses.h"
 #include "passes/pipeline/MaskedProduct.h"
+#include "passes/pipeline/StoredTiles.h"
 
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -54,117 +61,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-namespace {
-
-/// A tile that is stored to a result, and where its elements are in the result.
-struct StoredTile {
-  Operation *rounding = nullptr; ///< takes the tile, or stores it
-  Value tile;                    ///< of f32
-  Value reference;               ///< of f32 like the tile, or null: the numerators are under it
-  SmallVector<Value> indices;    ///< by axis of the result: a scalar, or a tile of one axis
-  SmallVector<int64_t> axes;     ///< by axis of the result: along which the tile has it; or -1
-  bool areBegins = false;        ///< the indices are those of the first element that is stored
-  SmallVector<int64_t> offsets;  ///< by axis of the tile: where that begins in it; empty: 0
-};
-
-} // namespace
-
-/// What fills the buffer that `reader` reads: the store to it before, in its block.
-static LocalStoreOp filledBy(Operation *reader, Value buffer) {
-  for (Operation *op = reader->getPrevNode(); op; op = op->getPrevNode())
-    if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getTarget() == buffer)
-      return store;
-  return {};
-}
-
-/// What `op` takes another layout of, directly or through shared memory; null if it is no such
-/// operation. `reader` is then what reads it.
-static Value otherLayoutOf(Operation *op, Operation *&reader) {
-  reader = op;
-  if (isa<ConvertLayoutOp, HoldOp>(op))
-    return op->getOperand(0);
-  auto load = dyn_cast<LocalLoadOp>(op);
-  LocalStoreOp store = load && !load.getFrom() ? filledBy(load, load.getSource()) : LocalStoreOp();
-  ArrayRef<int64_t> shape = load ? load.getSource().getType().getShape() : ArrayRef<int64_t>();
-  if (!store || cast<RankedTensorType>(load.getType()).getShape() != shape ||
-      cast<RankedTensorType>(store.getValue().getType()).getShape() != shape)
-    return {};
-  reader = store;
-  return store.getValue();
-}
-
-/// Goes back from what is stored to the tile in f32.
-static bool findTile(Operation *store, Value stored, StoredTile &found) {
-  found.rounding = store, found.tile = stored;
-  Operation *reader = nullptr;
-  while (Operation *op = found.tile.getDefiningOp()) {
-    Value before = otherLayoutOf(op, reader);
-    if (!before)
-      break;
-    found.tile = before, found.rounding = reader;
-  }
-  if (auto rounded = found.tile.getDefiningOp<arith::TruncFOp>()) {
-    found.rounding = rounded;
-    found.tile = rounded.getIn();
-  }
-  auto type = dyn_cast<RankedTensorType>(found.tile.getType());
-  return type && type.getElementType().isF32() && getLayout(type);
-}
-
-static std::optional<StoredTile> readStore(StoreOp store) {
-  StoredTile found;
-  if (!findTile(store, store.getValue(), found))
-    return std::nullopt;
-  for (auto [index, dims] : llvm::zip_equal(store.getIndices(), store.getIndexDims())) {
-    ArrayRef<int64_t> along = cast<DenseI64ArrayAttr>(dims).asArrayRef();
-    if (along.size() > 1)
-      return std::nullopt;
-    found.indices.push_back(index);
-    found.axes.push_back(along.empty() ? -1 : along.front());
-  }
-  return found;
-}
-
-/// A store by TMA, of what one store to shared memory puts there.
-static std::optional<StoredTile> readBulkStore(BulkStoreOp bulk, TensorMapOp map, size_t rank) {
-  LocalStoreOp local = filledBy(bulk, bulk.getSource());
-  StoredTile found;
-  found.areBegins = true;
-  if (!local || !map.getPlaces().empty() || map.getBefore() != 0 ||
-      bulk.getCoordinates().size() != rank || !findTile(local, local.getValue(), found))
-    return std::nullopt;
-  // Rows of the tile that are the next one's are not stored.
-  auto type = cast<RankedTensorType>(found.tile.getType());
-  ArrayRef<int64_t> shape = bulk.getSource().getType().getShape();
-  if (type.getRank() != 2 || shape.size() != 2 || type.getDimSize(1) != shape[1] ||
-      type.getDimSize(0) < shape[0] || shape[1] != map.getBox().back())
-    return std::nullopt;
-  const std::optional<uint64_t> ofWarpgroups = bulk.getWarpgroupAxis();
-  bool hasRows = shape[0] == 1;
-  for (auto [axis, at] : llvm::enumerate(bulk.getCoordinates())) {
-    found.indices.push_back(at);
-    const int64_t side = map.getBox()[axis];
-    if (axis + 1 == rank) {
-      found.axes.push_back(1);
-    } else if (side > 1) {
-      if (hasRows || (ofWarpgroups == axis ? shape[0] % side != 0 : shape[0] != side))
-        return std::nullopt;
-      hasRows = true;
-      found.axes.push_back(0);
-    } else {
-      found.axes.push_back(-1);
-    }
-  }
-  if (!hasRows)
-    return std::nullopt;
-  // Parts of a tile that are stored one after the other.
-  if (auto part = found.tile.getDefiningOp<ExtractOp>()) {
-    found.rounding = part, found.tile = part.getSource();
-    llvm::append_range(found.offsets, part.getOffsets());
-  }
-  return found;
-}
 
 /// The element of `tile`, of one axis, at `place`: as scalars, where `builder` stands in `point`.
 /// Null if it cannot be had.
@@ -282,8 +178,8 @@ static Value isInside(OpBuilder &builder, ElementOp element, IRMapping mapping) 
     if (number >= 0)
       continue;
     // The body bounds each index: what lies behind the last one counts as the last one.
-    auto least = argument.hasOneUse() ? dyn_cast<arith::MaxSIOp>(*argument.user_begin())
-                                      : arith::MaxSIOp();
+    auto least =
+        argument.hasOneUse() ? dyn_cast<arith::MaxSIOp>(*argument.user_begin()) : arith::MaxSIOp();
     auto bounded = least && least->hasOneUse() ? dyn_cast<arith::MinSIOp>(*least->user_begin())
                                                : arith::MinSIOp();
     if (!bounded)
@@ -351,7 +247,8 @@ static RepairOp repair(FuncOp function, ElementOp element, StoredTile &stored, V
       at = elementAt(builder, op, stored.indices[axis], place);
       if (at && isAlong && stored.areBegins)
         at = arith::AddIOp::create(builder, loc, at, place);
-      const int64_t offset = isAlong && !stored.offsets.empty() ? stored.offsets[stored.axes[axis]] : 0;
+      const int64_t offset =
+          isAlong && !stored.offsets.empty() ? stored.offsets[stored.axes[axis]] : 0;
       if (at && offset != 0)
         at = arith::SubIOp::create(builder, loc, at,
                                    arith::ConstantIndexOp::create(builder, loc, offset));
@@ -368,39 +265,6 @@ static RepairOp repair(FuncOp function, ElementOp element, StoredTile &stored, V
   }
   dropUnused(op);
   return op;
-}
-
-/// The tiles that `function` stores to result `number` of its launch; nothing if some are not
-/// found.
-static std::optional<SmallVector<StoredTile>> findTiles(FuncOp function, LaunchOp launch,
-                                                        unsigned number) {
-  const size_t rank = cast<RankedTensorType>(launch.getResult(number).getType()).getRank();
-  Value buffer = function.getBlock()->getArgument(launch.getArgs().size() + number);
-  SmallVector<StoredTile> found;
-  bool areFound = true;
-  function.walk([&](Operation *op) {
-    std::optional<StoredTile> tile;
-    if (auto store = dyn_cast<StoreOp>(op)) {
-      if (store.getBuffer() != buffer)
-        return;
-      tile = readStore(store);
-    } else if (auto bulk = dyn_cast<BulkStoreOp>(op)) {
-      auto argument = dyn_cast<BlockArgument>(bulk.getMap());
-      auto map = argument && argument.getOwner() == function.getBlock()
-                     ? launch.getArgs()[argument.getArgNumber()].getDefiningOp<TensorMapOp>()
-                     : TensorMapOp();
-      if (map && map.getResultNumber() != std::optional<uint64_t>(number))
-        return;
-      if (map)
-        tile = readBulkStore(bulk, map, rank);
-    } else {
-      return;
-    }
-    areFound &= tile.has_value();
-    if (tile)
-      found.push_back(*tile);
-  });
-  return areFound && !found.empty() ? std::optional(found) : std::nullopt;
 }
 
 static bool hasWarpgroupProducts(FuncOp function) {
@@ -450,11 +314,13 @@ struct RecomputeElements : tk::impl::RecomputeElementsBase<RecomputeElements> {
     }
     Value references;
     if (element.getReferenceNumber())
-      references = function.getBlock()->getArgument(launch.getArgs().size() +
-                                                    *element.getReferenceNumber());
+      references =
+          function.getBlock()->getArgument(launch.getArgs().size() + *element.getReferenceNumber());
     SmallVector<RepairOp> repairs;
     for (StoredTile &tile : tiles.value_or(SmallVector<StoredTile>())) {
-      // Parts of one tile, or stores of it, share what computes its elements.
+      // With each sum by itself, results of 128 columns spill less.
+      if (references)
+        joinParts(tile);
       auto known = llvm::find_if(repairs, [&](RepairOp op) {
         return op.getSource() == tile.tile && op->getBlock() == tile.rounding->getBlock() &&
                op->isBeforeInBlock(tile.rounding);

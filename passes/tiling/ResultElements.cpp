@@ -154,7 +154,8 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
                                                            const PresentTerms &present) {
   SmallVector<ResultElement, 0> elements;
   const gpu::KernelPlan plan = gpu::getPlan(compute);
-  bool areOwn = (!plan.inPlace || readsOwnElements(kernel, compute)) && !plan.carriesTiles && !plan.workUnits && schedule.getLoop() < 0;
+  bool areOwn = (!plan.inPlace || readsOwnElements(kernel, compute)) && !plan.carriesTiles &&
+                !plan.workUnits && schedule.getLoop() < 0;
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     areOwn &=
         getMergedIndices(compute.getIndex(p)).empty() && !isMergedIntoOther(compute.getIndex(p));
@@ -211,12 +212,10 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
   if (value && value.getType().isF32() && value.getParentBlock() == block && isUnder) {
     OpBuilder builder(function);
     builder.setInsertionPointAfter(function);
-    auto op = gpu::ElementOp::create(builder, own.getLoc(), function.getSymNameAttr(),
-                                     builder.getI64IntegerAttr(element.result),
-                                     element.reference
-                                         ? builder.getI64IntegerAttr(*element.reference)
-                                         : IntegerAttr(),
-                                     builder.getDenseI64ArrayAttr(numbers));
+    auto op = gpu::ElementOp::create(
+        builder, own.getLoc(), function.getSymNameAttr(), builder.getI64IntegerAttr(element.result),
+        element.reference ? builder.getI64IntegerAttr(*element.reference) : IntegerAttr(),
+        builder.getDenseI64ArrayAttr(numbers));
     SmallVector<gpu::StoreOp> stores;
     own.walk([&](gpu::StoreOp store) { stores.push_back(store); });
     for (gpu::StoreOp store : stores)

@@ -415,6 +415,28 @@ tkgpu.element "attention_o" result 0 arguments [0, 2, -1, -2] {
   tkgpu.element_end %sum : f32
 }
 
+// CHECK: tkgpu.element "attention_state1" result 1 under 0 arguments [-1, -2] {
+// CHECK: tkgpu.element_end %{{.*}} under %{{.*}} : f32
+tkgpu.element "attention_state1" result 1 under 0 arguments [-1, -2] {
+^bb0(%i: index, %e: index):
+  %sum = arith.constant 0.0 : f32
+  %max = arith.constant 1.0 : f32
+  tkgpu.element_end %sum under %max : f32
+}
+
+// CHECK-LABEL: tkgpu.func @repair_under
+// CHECK: tkgpu.repair %{{.*}} under %{{.*}} : tensor<32xf32, #{{.*}}> {
+// CHECK-NEXT: ^bb0(%{{.*}}: index, %[[REFERENCE:.*]]: f32):
+// CHECK: tkgpu.element_end %[[REFERENCE]] : f32
+tkgpu.func @repair_under args ["o", "m"] {
+^bb0(%o: tensor<32xf32, #one>, %m: tensor<32xf32, #one>):
+  %p = tkgpu.repair %o under %m : tensor<32xf32, #one> {
+  ^bb0(%place: index, %reference: f32):
+    tkgpu.element_end %reference : f32
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @repair
 // CHECK: tkgpu.repair %{{.*}} {
 // CHECK: tkgpu.element_end %{{.*}} : f32
