@@ -22,6 +22,14 @@ SIZES = (1, 2, 3, 7, 16, 17, 33, 64, 65, 100, 130)
 WIDTHS = (8, 16, 24, 32, 40, 64, 72, 128)
 
 
+def close(found, wanted, what):
+    """Equal but for the order of sums, before a rounding to 16 bits; an infinite log-sum-exp is the same."""
+    isFinite = numpy.isfinite(wanted)
+    same(found[~isFinite], wanted[~isFinite], what)
+    found, wanted = found[isFinite], wanted[isFinite]
+    holds(numpy.allclose(found, wanted, rtol=2e-2, atol=2e-3 * max(numpy.abs(wanted).max(initial=0), 1e-3)), what)
+
+
 class Case:
     """A program, its inputs, and which of their elements no term reads."""
 
@@ -32,6 +40,7 @@ class Case:
         self.heads *= self.groups
         self.rows, self.keys, self.width, self.columns = r.of(SIZES), r.of(SIZES), r.of(WIDTHS), r.of(WIDTHS)
         self.inputs, self.absent, self.args, self.results = {}, {}, {}, ["o"]
+        self.mayReorder = False  # tiles may load keys that no query sees, and add results up again without
         self.sees = None  # which keys a query of a sequence sees; None: not checked
         form = r.of((self.lengths, self.lengths, self.pages, self.packed, self.kept, self.documents,
                      self.window, self.bounds, self.chunks, self.queries, self.queries, self.queries_of_pages))
@@ -80,6 +89,7 @@ class Case:
         rows = numpy.sort(self.random.integers(0, 4, self.batch, self.rows))
         keys = numpy.sort(self.random.integers(-1, 6, self.batch, self.keys))
         self.inputs |= {"of": rows, "keys": keys}
+        self.mayReorder = True
         seen = numpy.stack([numpy.isin(k, r) for k, r in zip(keys, rows)])
         return self.dense("of: i32[B, S], keys: i32[B, T]", "of[b, i] == keys[b, j]", seen)
 
@@ -208,9 +218,7 @@ class Case:
         found = self.run(run, 0)["o"]
         isReached = numpy.zeros(found.shape, bool)
         isReached[b, g * shared:(g + 1) * shared, :, e] = self.sees[b, :, j]
-        others, before = found[~isReached], wanted["o"][~isReached]
-        holds(numpy.allclose(others, before, rtol=2e-2, atol=2e-3 * max(numpy.abs(before).max(initial=0), 1e-3)),
-              f"queries that do not see {number} in v{list(place)}")
+        close(found[~isReached], wanted["o"][~isReached], f"queries that do not see {number} in v{list(place)}")
         holds(numpy.array_equal(found[isReached], numpy.full(isReached.sum(), number), equal_nan=True),
               f"queries that see {number} in v{list(place)}")
 
@@ -230,7 +238,8 @@ def main():
             try:
                 wanted, found = case.run(run, 0), case.run(run, case.random.of(FILLINGS))
                 for result in case.results:
-                    same(found[result], wanted[result], result)
+                    compare = close if case.mayReorder and target != "cpu" else same
+                    compare(found[result], wanted[result], result)
                 if case.sees is not None and not FAILURES:
                     case.check_partly(run, wanted)
             except RuntimeError as error:
