@@ -66,6 +66,8 @@ static constexpr PatternInfo splitPatterns[] = {
     {.name = "counts", .summary = "Count elements by two digits of their key."},
     {.name = "key-ranges",
      .summary = "Bound reductions by the first and the last element with their key."},
+    {.name = "ranks",
+     .summary = "Sort the terms of reductions under a comparison of two rows, and scan them."},
     {.name = "contraction-order",
      .summary = "Sum products of three or more factors pair by pair if that takes less time."},
     {.name = "axis-order",

@@ -6,6 +6,7 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -36,6 +37,8 @@ using namespace tk::gpu;
 #include "dialects/tkgpu/TkGpuFiniteOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuSortOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
   addAttributes<
@@ -65,6 +68,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuSortOps.cpp.inc"
       >();
 }
 

@@ -1,6 +1,7 @@
 //===- TkGpuExchange.cpp - scratch of exchanges between warps -------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -209,6 +210,11 @@ int64_t tk::gpu::histogramBytes(HistogramOp histogram, FuncOp function) {
   return sums.getNumElements() * copies * bytesOfSum;
 }
 
+int64_t tk::gpu::sortBytes(SortOp sort) {
+  constexpr int64_t bytesOfElement = 8;
+  return cast<RankedTensorType>(sort.getResult().getType()).getNumElements() * bytesOfElement;
+}
+
 int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
   int64_t own = 0, shared = 0;
   auto share = [&](int64_t bytes) { shared = std::max(shared, bytes); };
@@ -246,6 +252,7 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
         .Case([&](TellOp) { own += kToldBytes; })
         .Case([&](gpu::ScanOp scan) { share(scanBytes(scan, function)); })
         .Case([&](HistogramOp histogram) { share(histogramBytes(histogram, function)); })
+        .Case([&](SortOp sort) { share(sortBytes(sort)); })
         .Case([&](ConvertLayoutOp convert) {
           if (!convert.getOffset())
             share(conversionBytes(convert, function));

@@ -14,6 +14,7 @@
 namespace tk::gpu {
 
 class HistogramOp;
+class SortOp;
 
 /// Bytes of an element of a tile, or of a scalar, in registers and in shared memory.
 unsigned elementBytes(mlir::Type type, FuncOp function);
@@ -63,6 +64,9 @@ int64_t conversionBytes(ConvertLayoutOp convert, FuncOp function);
 
 /// Bytes of a histogram's sums: one for each bin, or of floats one for each bin and warp.
 int64_t histogramBytes(HistogramOp histogram, FuncOp function);
+
+/// Bytes through which a sort exchanges elements: one for each element.
+int64_t sortBytes(SortOp sort);
 
 /// Bytes that a block needs for the tile numbers of tkgpu.tell: two numbers, and an mbarrier for
 /// each.

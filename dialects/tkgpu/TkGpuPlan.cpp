@@ -71,8 +71,9 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, Pla
   if (multiplies != (unit != PlanUnit::None))
     return emitError() << "expected a unit for gemm, fused_gemm and pairwise alone, got "
                        << stringifyPlanUnit(unit) << " for " << stringifyPlanFamily(family);
-  // A pass of tensors chooses histograms; a planner gives them their tiles.
-  if (family != PlanFamily::None && family != PlanFamily::Histogram && !tiles)
+  // A pass of tensors chooses histograms and sorted rows; a planner gives them their tiles.
+  if (family != PlanFamily::None && family != PlanFamily::Histogram &&
+      family != PlanFamily::RowReduction && !tiles)
     return emitError() << "expected tiles for the family " << stringifyPlanFamily(family);
   const auto numIndices = tiles ? static_cast<int64_t>(tiles.getTile().size()) : INT64_MAX;
   if (mergedRows && !(isPair(mergedRows, mergedRows.size() == 2 ? mergedRows[0] + 2 : 0) &&

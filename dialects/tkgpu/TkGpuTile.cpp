@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
@@ -145,6 +146,18 @@ LogicalResult HistogramOp::verify() {
     return emitOpError("expected sums of i32 or f32, got ") << sums;
   if (sums.getRank() != 1)
     return emitOpError("expected a result with one axis, got ") << sums;
+  return success();
+}
+
+LogicalResult SortOp::verify() {
+  constexpr int64_t fewest = 256, most = 16384;
+  auto tile = cast<RankedTensorType>(getSource().getType());
+  if (tile.getRank() != 1 || !tile.getElementType().isInteger(64))
+    return emitOpError("expected i64 along one axis, got ") << tile;
+  if (!llvm::isPowerOf2_64(tile.getDimSize(0)) || tile.getDimSize(0) < fewest ||
+      tile.getDimSize(0) > most)
+    return emitOpError("expected a power of two from ")
+           << fewest << " to " << most << " elements, got " << tile.getDimSize(0);
   return success();
 }
 

@@ -8,6 +8,7 @@
 #include "passes/layout/LayoutRewriter.h"
 
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -131,6 +132,9 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
       })
       .Case<HistogramOp>([&](HistogramOp histogram) {
         rewriteReduction(op, {}, histogram.getBins(), sliceAlong(0));
+      })
+      .Case<SortOp>([&](SortOp sort) {
+        rewriteReduction(op, {}, sort.getSource(), sliceAlong(0));
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
         rewriteReduction(op, scan.getTotal(), scan.getResult(), sliceAlong(scan.getAxis()));

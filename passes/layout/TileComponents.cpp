@@ -2,6 +2,7 @@
 #include "passes/layout/TileComponents.h"
 
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,7 +15,7 @@ using namespace tk;
 
 bool tk::isReduction(Operation *op) {
   return isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp,
-             gpu::HistogramOp>(op);
+             gpu::HistogramOp, gpu::SortOp>(op);
 }
 
 bool tk::crossesWarps(Value tile, int64_t axis) {
@@ -23,7 +24,7 @@ bool tk::crossesWarps(Value tile, int64_t axis) {
 }
 
 bool tk::isMeeting(Operation *op) {
-  if (isa<gpu::HistogramOp>(op))
+  if (isa<gpu::HistogramOp, gpu::SortOp>(op))
     return true;
   if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
     return crossesWarps(reduce.getSource(), reduce.getAxis());

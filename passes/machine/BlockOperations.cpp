@@ -9,6 +9,7 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuRepeats.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,6 +35,10 @@ static constexpr double instructionsOfAddition = 5;
 /// of a few rounds, beside the search for lanes with the same key.
 static constexpr double conflictsOfOrdered = 10, instructionsOfOrdered = 40;
 
+/// Instructions of a step of a sort for each element: to order two elements of a thread, or to keep one
+/// of two that threads exchange, through lanes or through shared memory. A number of 64 bits is two.
+static constexpr double instructionsOfOrder = 3, instructionsOfKept = 6;
+
 static double threadBytes(Type type) {
   return countThreadElements(type) * elementBytes(getElementTypeOrSelf(type));
 }
@@ -41,6 +46,24 @@ static double threadBytes(Type type) {
 void BlockWalk::addShared(AccessCost cost, double times) {
   counts.work.sharedBytes += cost.bytes * times;
   counts.work.instructions += cost.accesses * times;
+}
+
+/// A bitonic sort compares along bit b of an element's number in as many steps as there are bits from b
+/// on. The lower bits are those of a thread's elements, then those of the lanes.
+void BlockWalk::addSort(gpu::SortOp sort, double times) {
+  constexpr double lanesBits = 5, bytes = 8;
+  LaunchWork &work = counts.work;
+  const double elements = countElements(sort.getResult().getType());
+  const double bits = std::log2(elements);
+  const double ofThread = std::log2(elements / 32 / static_cast<double>(function.getBlockWarps()));
+  double registers = 0, lanes = 0, warps = 0;
+  for (double bit = 0; bit < bits; ++bit)
+    (bit < ofThread ? registers : bit < ofThread + lanesBits ? lanes : warps) += bits - bit;
+  work.instructions +=
+      elements * (instructionsOfOrder * registers + instructionsOfKept * (lanes + warps)) * times;
+  // Shuffles take the pipeline of shared memory.
+  work.sharedBytes += elements * bytes * (lanes + 2 * warps + 4) * times;
+  work.barriers += (2 * warps + 4) * times;
 }
 
 bool BlockWalk::visitShared(Operation *op, double times) {
@@ -92,6 +115,8 @@ bool BlockWalk::visitShared(Operation *op, double times) {
                           2 * copies * counters) *
                          times;
     work.barriers += barriers * times;
+  } else if (auto sort = dyn_cast<gpu::SortOp>(op)) {
+    addSort(sort, times);
   } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp,
                  gpu::AllFiniteOp>(op)) {
     work.barriers += times;

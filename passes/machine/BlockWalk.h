@@ -18,6 +18,10 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
+namespace tk::gpu {
+class SortOp;
+} // namespace tk::gpu
+
 namespace tk {
 
 /// A tensor in global memory, as a launch's function sees it.
@@ -82,6 +86,7 @@ private:
   bool visitMemory(mlir::Operation *op, double times);
   bool visitShared(mlir::Operation *op, double times);
   void addShared(AccessCost cost, double times);
+  void addSort(gpu::SortOp sort, double times);
   bool visitProduct(mlir::Operation *op, double times);
   bool visitReduction(mlir::Operation *op, double times);
   void visitElements(mlir::Operation *op, double times);

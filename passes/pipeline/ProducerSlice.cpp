@@ -13,6 +13,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -54,7 +55,7 @@ static bool meetsBlock(Operation *op) {
     return crossesWarps(reduce.getSource(), reduce.getAxis());
   if (auto scan = dyn_cast<gpu::ScanOp>(op))
     return crossesWarps(scan.getSource(), scan.getAxis());
-  if (isa<HistogramOp>(op))
+  if (isa<HistogramOp, SortOp>(op))
     return true;
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))
     return classifyConversion(getLayout(convert.getSource().getType()),

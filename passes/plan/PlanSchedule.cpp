@@ -331,7 +331,7 @@ void PlannedTiles::writeTo(ComputeOp compute) const {
 PlannedTiles tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
   bool asked = coarse && !readScheduleBlock(shape).coarsen.empty();
   Planner planner(shape, target, coarse && !asked);
-  if (planner.planHistogram() || planner.planSmallProduct())
+  if (planner.planHistogram() || planner.planSort() || planner.planSmallProduct())
     return planner.finish();
   if (planner.planChecks())
     shape.contractions.clear();

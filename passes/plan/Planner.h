@@ -103,6 +103,8 @@ struct Planner {
   bool planStates();
   /// Gives blocks the bins of a sum by a key (PlanHistogram.cpp).
   bool planHistogram();
+  /// Gives a block a row that is sorted (PlanSort.cpp).
+  bool planSort();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planPairs();
   /// Tiles sums that have few terms, or none, as elements (PlanRows.cpp).

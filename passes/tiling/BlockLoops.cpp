@@ -109,6 +109,8 @@ void BlockProgram::bindIndices(Reduction &reduction) {
 }
 
 void BlockProgram::reduce(tk::ReduceOp op) {
+  if (sortRow(op))
+    return;
   if (tk::ReduceOp place = placeOfExtremum(op)) {
     get(place.getResult(0));
     return;

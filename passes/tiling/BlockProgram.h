@@ -283,6 +283,7 @@ private:
     llvm::SmallVector<mlir::Value> masked;
   };
   void reduce(ReduceOp op);
+  bool sortRow(ReduceOp op);
   bool planHistogram(Reduction &reduction, unsigned k);
   mlir::Value histogram(Reduction &reduction, unsigned k);
   void bindIndices(Reduction &reduction);

@@ -33,6 +33,7 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "memory.cuh"
 #include "reduce.cuh"
 #include "histogram.cuh"
+#include "sort.cuh"
 #include "pairs.cuh"
 #include "matrix.cuh"
 #include "random.cuh"

@@ -35,6 +35,7 @@
 
 namespace tk::gpu {
 class HistogramOp;
+class SortOp;
 } // namespace tk::gpu
 
 namespace tk::cuda {
@@ -265,6 +266,7 @@ private:
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);
   Result emitHistogram(gpu::HistogramOp histogram);
+  Result emitSort(gpu::SortOp sort);
   void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,
                      llvm::StringRef functor, unsigned count, unsigned bytes, gpu::AxisBits bits);
   /// As combineAcross, for all warps of a cluster; blocks that come here again are in step.

@@ -52,6 +52,15 @@ inline constexpr int64_t fewElements = 64;
 
 } // namespace tk::limits::row_order
 
+namespace tk::limits::sort_row {
+
+/// Elements of a thread that sorts a row with others. They are 64 bits each.
+inline constexpr int64_t elementsOfThread = 16;
+/// Elements that a block sorts, at least and at most: those of 32 warps.
+inline constexpr int64_t fewestElements = 256, mostElements = 16384;
+
+} // namespace tk::limits::sort_row
+
 namespace tk::limits::sort_rows {
 
 /// The rows of a block: those of a tile of a product.

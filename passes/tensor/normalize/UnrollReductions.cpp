@@ -61,11 +61,19 @@ static std::optional<SmallVector<int64_t>> countTerms(ReduceOp reduce) {
 
 /// Does the place `at` follow `index` through a clamp or a remainder? Such a window does not slide.
 static bool isFolded(Value at, Value index) {
-  Operation *op = at.getDefiningOp();
-  if (!op || !llvm::is_contained(getIterationIndices(at), index))
-    return false;
-  return isa<arith::MinSIOp, arith::MaxSIOp, FloorModOp>(op) ||
-         llvm::any_of(op->getOperands(), [&](Value operand) { return isFolded(operand, index); });
+  Dependence onIndex{ValueRange{index}};
+  SmallVector<Value> work = {at};
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second || !onIndex.on(value))
+      continue;
+    if (isa<arith::MinSIOp, arith::MaxSIOp, FloorModOp>(op))
+      return true;
+    llvm::append_range(work, op->getOperands());
+  }
+  return false;
 }
 
 static bool hasFolded(ReduceOp reduce) {

@@ -48,6 +48,7 @@
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/keys/SumByKey.h"
+#include "passes/tensor/keys/SumByRank.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
@@ -205,7 +206,8 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     for (RowOrders &own : orders)
       own.eraseUnused();
     for (auto [name, rewrite] :
-         {std::pair("counts", &countByDigits), std::pair("key-ranges", &boundTerms)})
+         {std::pair("counts", &countByDigits), std::pair("key-ranges", &boundTerms),
+          std::pair("ranks", &sumByRank)})
       patterns.run(name, [&, rewrite = rewrite] {
         for (KernelOp kernel : kernels)
           numSplit += rewrite(kernel);

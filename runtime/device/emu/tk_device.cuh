@@ -40,6 +40,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "memory.cuh"
 #include "reduce.cuh"
 #include "histogram.cuh"
+#include "sort.cuh"
 #include "pairs.cuh"
 #include "matrix.cuh"
 #include "random.cuh"
