@@ -26,8 +26,8 @@ Value tk::createSortedRow(OpBuilder &at, Location loc, int64_t numKeys, Value ra
                                                     keyOf(inner, i[0]), key);
               return arith::ExtUIOp::create(inner, loc, inner.getI32Type(), isBelow).getResult();
             });
-        Value isBehind = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::sgt,
-                                               count.getResult(0), number);
+        Value isBehind =
+            arith::CmpIOp::create(in, loc, arith::CmpIPredicate::sgt, count.getResult(0), number);
         Value none = createIdentity(in, loc, ReduceKind::Min, in.getI64Type());
         return arith::SelectOp::create(in, loc, isBehind, key, none);
       });

@@ -8,7 +8,8 @@ namespace tk {
 
 /// An element of a sorted row: the smallest key that more keys than `rank` do not exceed.
 ///
-///   tk.reduce [min] ["j"] {(tk.reduce [sum] ["i"] {key(i) <= key(j)}) > rank ? key(j) : the largest}
+///   tk.reduce [min] ["j"] {(tk.reduce [sum] ["i"] {key(i) <= key(j)}) > rank ? key(j) : the
+///   largest}
 struct SortedRow {
   mlir::Value key;     ///< in the body of the reduction, an i64
   ReduceOp count;      ///< of the keys that do not exceed it

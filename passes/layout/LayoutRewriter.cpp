@@ -133,9 +133,7 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
       .Case<HistogramOp>([&](HistogramOp histogram) {
         rewriteReduction(op, {}, histogram.getBins(), sliceAlong(0));
       })
-      .Case<SortOp>([&](SortOp sort) {
-        rewriteReduction(op, {}, sort.getSource(), sliceAlong(0));
-      })
+      .Case<SortOp>([&](SortOp sort) { rewriteReduction(op, {}, sort.getSource(), sliceAlong(0)); })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
         rewriteReduction(op, scan.getTotal(), scan.getResult(), sliceAlong(scan.getAxis()));
       })

@@ -23,11 +23,19 @@ static bool followsFrom(Value value, Value wanted, llvm::SmallPtrSetImpl<Value> 
 }
 
 /// Is a tile of indices a sum, so that neighbours read neighbouring places?
-static bool isSum(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa<RankedTensorType>(value.getType()))
-    return true;
-  return !isa<arith::MulIOp>(op) && llvm::all_of(op->getOperands(), isSum);
+static bool isSum(Value index) {
+  SmallVector<Value> work = {index};
+  llvm::SmallPtrSet<Value, 8> visited;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !isa<RankedTensorType>(value.getType()) || !visited.insert(value).second)
+      continue;
+    if (isa<arith::MulIOp>(op))
+      return false;
+    llvm::append_range(work, op->getOperands());
+  }
+  return true;
 }
 
 SmallVector<int64_t> tk::slidAxes(gpu::LoadOp load, scf::ForOp loop) {

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
@@ -35,8 +36,9 @@ static constexpr double instructionsOfAddition = 5;
 /// of a few rounds, beside the search for lanes with the same key.
 static constexpr double conflictsOfOrdered = 10, instructionsOfOrdered = 40;
 
-/// Instructions of a step of a sort for each element: to order two elements of a thread, or to keep one
-/// of two that threads exchange, through lanes or through shared memory. A number of 64 bits is two.
+/// Instructions of a step of a sort for each element: to order two elements of a thread, or to keep
+/// one of two that threads exchange, through lanes or through shared memory. A number of 64 bits is
+/// two.
 static constexpr double instructionsOfOrder = 3, instructionsOfKept = 6;
 
 static double threadBytes(Type type) {
@@ -48,22 +50,26 @@ void BlockWalk::addShared(AccessCost cost, double times) {
   counts.work.instructions += cost.accesses * times;
 }
 
-/// A bitonic sort compares along bit b of an element's number in as many steps as there are bits from b
-/// on. The lower bits are those of a thread's elements, then those of the lanes.
+/// A bitonic sort compares along bit b of an element's number in as many steps as there are bits
+/// from b on. The lower bits are those of a thread's elements, then those of the lanes.
 void BlockWalk::addSort(gpu::SortOp sort, double times) {
-  constexpr double lanesBits = 5, bytes = 8;
+  constexpr int64_t lanes = 32, bytes = 8;
   LaunchWork &work = counts.work;
   const double elements = countElements(sort.getResult().getType());
-  const double bits = std::log2(elements);
-  const double ofThread = std::log2(elements / 32 / static_cast<double>(function.getBlockWarps()));
-  double registers = 0, lanes = 0, warps = 0;
-  for (double bit = 0; bit < bits; ++bit)
-    (bit < ofThread ? registers : bit < ofThread + lanesBits ? lanes : warps) += bits - bit;
+  const auto all = static_cast<uint64_t>(elements);
+  const unsigned bits = llvm::Log2_64(all),
+                 ofThread =
+                     llvm::Log2_64(all / lanes / static_cast<uint64_t>(function.getBlockWarps())),
+                 ofWarp = ofThread + llvm::Log2_64(lanes);
+  double inThreads = 0, inWarps = 0, inBlock = 0;
+  for (unsigned bit = 0; bit < bits; ++bit)
+    (bit < ofThread ? inThreads : bit < ofWarp ? inWarps : inBlock) += bits - bit;
   work.instructions +=
-      elements * (instructionsOfOrder * registers + instructionsOfKept * (lanes + warps)) * times;
+      elements * (instructionsOfOrder * inThreads + instructionsOfKept * (inWarps + inBlock)) *
+      times;
   // Shuffles take the pipeline of shared memory.
-  work.sharedBytes += elements * bytes * (lanes + 2 * warps + 4) * times;
-  work.barriers += (2 * warps + 4) * times;
+  work.sharedBytes += elements * bytes * (inWarps + 2 * inBlock + 4) * times;
+  work.barriers += (2 * inBlock + 4) * times;
 }
 
 bool BlockWalk::visitShared(Operation *op, double times) {

@@ -12,19 +12,17 @@ using namespace tk;
 
 bool Planner::planSort() {
   ComputeOp compute = shape.compute;
-  int64_t numKeys = 0;
-  for (Value value : compute.getYield().getValues()) {
-    auto reduce = value.getDefiningOp<ReduceOp>();
-    std::optional<SortedRow> row = reduce ? matchSortedRow(compute, reduce) : std::nullopt;
-    if (!row)
-      return false;
-    numKeys = row->numKeys;
-    tiles[reduce.getIndex(0)] = numKeys;
-  }
+  auto reduce = compute.getNumResults() == 1
+                    ? compute.getYield().getValues()[0].getDefiningOp<ReduceOp>()
+                    : ReduceOp();
+  std::optional<SortedRow> row = reduce ? matchSortedRow(compute, reduce) : std::nullopt;
+  if (!row)
+    return false;
   family = gpu::PlanFamily::RowReduction;
   constexpr int64_t lanes = 32;
-  tiles[compute.getIndex(compute.getNumIndices() - 1)] = numKeys;
-  perThread = std::min(limits::sort_row::elementsOfThread, numKeys / lanes);
-  warps = numKeys / perThread / lanes;
+  tiles[compute.getIndex(compute.getNumIndices() - 1)] = row->numKeys;
+  tiles[reduce.getIndex(0)] = row->numKeys;
+  perThread = std::min(limits::sort_row::elementsOfThread, row->numKeys / lanes);
+  warps = row->numKeys / perThread / lanes;
   return true;
 }

@@ -24,9 +24,9 @@ LogicalResult KernelEmitter::emitSort(gpu::SortOp sort) {
   line("tk::barrier();");
   const RegisterIndex from("r", registerBits(source));
   const std::string elements = materialize(source), owner = ownerCondition(layoutOf(source));
-  line(loopHeader(registersOf(source), 1) + " " +
-       (owner.empty() ? "" : "if (" + owner + ") ") + "tk::put(&" + row + "[" +
-       addressOf(source, from) + "], " + elements + "[" + from.str() + "]);");
+  line(loopHeader(registersOf(source), 1) + " " + (owner.empty() ? "" : "if (" + owner + ") ") +
+       "tk::put(&" + row + "[" + addressOf(source, from) + "], " + elements + "[" + from.str() +
+       "]);");
   line("tk::sort_block<" + llvm::Twine(own) + ", " + llvm::Twine(threads) + ">(" + row + ");");
   const RegisterIndex to("r", registerBits(result));
   const std::string array = declare(result);

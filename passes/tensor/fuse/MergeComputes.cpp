@@ -280,9 +280,10 @@ private:
   }
 
   bool tryJoin(ComputeOp a, ComputeOp b) {
-    // A family that was chosen already is that of all sums of a statement.
+    // A family that was chosen already is that of all sums of a statement. Rows that are sorted
+    // have a block each.
     const gpu::PlanFamily family = gpu::getPlan(a).family;
-    if (family != gpu::getPlan(b).family ||
+    if (family != gpu::getPlan(b).family || family == gpu::PlanFamily::RowReduction ||
         (family != gpu::PlanFamily::None && a.getNumIndices() != b.getNumIndices()))
       return false;
     ComputeOp small = a, large = b;

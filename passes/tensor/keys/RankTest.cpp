@@ -3,7 +3,8 @@
 // A key becomes the upper half of an integer of 64 bits, its index the lower half. The order of
 // these integers is the order of the keys, and of the indices where keys are equal:
 //
-// 1. The bits of a float from 0 on are ordered as integers. Of negative floats all bits but the sign
+// 1. The bits of a float from 0 on are ordered as integers. Of negative floats all bits but the
+// sign
 //    are inverted. Both zeros have the bits of 0.
 // 2. A descending order inverts all bits. Keys that are to count then come first, so that a sum of
 //    them has no difference of two sums.
@@ -111,8 +112,8 @@ static bool isNarrow(Type type) {
 /// The comparison of `condition` with a tie: `a < b or (a == b and u < tie)`.
 static std::optional<RankTest> matchTie(arith::OrIOp either, Value index) {
   ScalarEquality equality;
-  for (auto [first, second] : {std::pair(either.getLhs(), either.getRhs()),
-                               std::pair(either.getRhs(), either.getLhs())}) {
+  for (auto [first, second] :
+       {std::pair(either.getLhs(), either.getRhs()), std::pair(either.getRhs(), either.getLhs())}) {
     std::optional<RankTest> test = matchRankTest(first, index);
     auto both = second.getDefiningOp<arith::AndIOp>();
     if (!test || test->isInclusive || test->tie || !both)
@@ -164,8 +165,7 @@ static Value orderOfFloat(OpBuilder &at, Location loc, const RankTest &test, Val
   if (!value.getType().isF32())
     value = arith::ExtFOp::create(at, loc, at.getF32Type(), value);
   auto word = [&](int64_t bits) -> Value {
-    return arith::ConstantOp::create(at, loc,
-                                     at.getI32IntegerAttr(static_cast<int32_t>(bits)));
+    return arith::ConstantOp::create(at, loc, at.getI32IntegerAttr(static_cast<int32_t>(bits)));
   };
   Value zero = arith::ConstantOp::create(at, loc, at.getF32FloatAttr(0.0f));
   Value isZero = arith::CmpFOp::create(at, loc, CmpFPredicate::OEQ, value, zero);

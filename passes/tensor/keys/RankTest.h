@@ -9,9 +9,9 @@ namespace tk {
 /// A condition `a[u] < b` of a reduction over u, or with <=, > or >=. Terms with `a[u] == b` may be
 /// decided by `u < tie` or `u > tie`.
 struct RankTest {
-  mlir::Value key;          ///< a[u]
-  mlir::Value bound;        ///< b
-  mlir::Value tie;          ///< an index, or null
+  mlir::Value key;           ///< a[u]
+  mlir::Value bound;         ///< b
+  mlir::Value tie;           ///< an index, or null
   bool isDescending = false; ///< larger keys come first
   bool isInclusive = false;  ///< equal keys count
   bool isBackward = false;   ///< of equal keys the later ones come first

@@ -1,8 +1,8 @@
 //===- RankedTerms.cpp - reductions of terms before a bound ---------------===//
 //
-// The element of such a reduction is a choice against the identity of the reduction. One part of its
-// condition compares a key with a bound (RankTest.cpp). The other parts, and what is chosen, do not
-// depend on an index that only the bound depends on:
+// The element of such a reduction is a choice against the identity of the reduction. One part of
+// its condition compares a key with a bound (RankTest.cpp). The other parts, and what is chosen, do
+// not depend on an index that only the bound depends on:
 //
 //   a[u] < b[v] ? w[u] : 0        a[u] > a[v] and y[u] ? 1 : 0
 //

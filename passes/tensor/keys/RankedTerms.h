@@ -10,13 +10,13 @@ namespace tk {
 struct RankedReduction {
   ReduceOp reduce;
   RankTest test;
-  mlir::Value term;                           ///< the index of the reduction
-  mlir::Value numTerms;                       ///< its extent
-  mlir::Location loc;                         ///< of the reduction
-  llvm::SmallVector<mlir::Value> conditions;  ///< the others under which a term counts
-  mlir::Value weight;                         ///< null: 1, or true
-  llvm::SmallVector<unsigned> batches = {};   ///< positions of indices that the key depends on
-  llvm::SmallVector<unsigned> columns = {};   ///< those that terms depend on besides
+  mlir::Value term;                          ///< the index of the reduction
+  mlir::Value numTerms;                      ///< its extent
+  mlir::Location loc;                        ///< of the reduction
+  llvm::SmallVector<mlir::Value> conditions; ///< the others under which a term counts
+  mlir::Value weight;                        ///< null: 1, or true
+  llvm::SmallVector<unsigned> batches = {};  ///< positions of indices that the key depends on
+  llvm::SmallVector<unsigned> columns = {};  ///< those that terms depend on besides
 
   /// Is the result how many keys there are?
   bool isCount() const { return !weight && conditions.empty(); }

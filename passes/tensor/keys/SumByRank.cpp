@@ -5,8 +5,8 @@
 //
 // 1. The pattern matches sums, counts, maxima, minima and `any` over one index, whose term is the
 //    identity of the reduction unless a key at that index compares with a bound that does not
-//    depend on it (RankedTerms.cpp). Both may depend on indices of a batch. Other conditions, which do
-//    not depend on the indices of the bound alone, are part of the term.
+//    depend on it (RankedTerms.cpp). Both may depend on indices of a batch. Other conditions, which
+//    do not depend on the indices of the bound alone, are part of the term.
 // 2. The keys are cut into chunks that a block sorts (SortedRow.h). A number has the key and the
 //    index of its term. Reductions with one key share the sorted chunks.
 // 3. A compute op scans the terms of each chunk in the order of the keys. A count needs none.
@@ -111,8 +111,9 @@ bool RankSumming::pays(ComputeOp compute, const RankedReduction &ranked) {
     const double chunks = std::ceil(terms / elements), blocks = batches * chunks;
     const double places = blocks * elements;
     constexpr double bytesOfNumber = 2 * 8, bytesOfTerm = 3 * 4;
-    double time = cost::launch + cost::sortedStep * elements * bits * (bits + 1) / 2 *
-                                     std::max(blocks, cost::sortingBlocks) +
+    double time = cost::launch +
+                  cost::sortedStep * elements * bits * (bits + 1) / 2 *
+                      std::max(blocks, cost::sortingBlocks) +
                   cost::byte * bytesOfNumber * places +
                   cost::searched * results * chunks * (bits + 1);
     if (!isCount)
@@ -125,8 +126,7 @@ bool RankSumming::pays(ComputeOp compute, const RankedReduction &ranked) {
   const bool isFaster = least < compared;
   note(reduce, passName, isFaster ? Verdict::Derived : Verdict::Declined,
        "the " + describe(reduce) +
-           (isFaster ? " reads sums of sorted terms: "
-                     : " compares all terms with all bounds: ") +
+           (isFaster ? " reads sums of sorted terms: " : " compares all terms with all bounds: ") +
            Twine(llvm::formatv("{0:F1} us are predicted sorted, {1:F1} us compared", least / 1000,
                                compared / 1000)
                      .str()));
@@ -178,8 +178,8 @@ const SortedKeys &RankSumming::sort(ComputeOp compute, const RankedReduction &ra
   keys.test = ranked.test;
   keys.numTerms = ranked.numTerms;
   keys.ofChunk = ofChunk;
-  Value raised = arith::AddIOp::create(builder, loc, ranked.numTerms,
-                                       writer.constant(builder, ofChunk - 1));
+  Value raised =
+      arith::AddIOp::create(builder, loc, ranked.numTerms, writer.constant(builder, ofChunk - 1));
   keys.numChunks = writer.divide(builder, raised, ofChunk);
   SmallVector<StringRef> names;
   SmallVector<Value> extents;
@@ -255,15 +255,15 @@ Value RankSumming::scan(ComputeOp compute, const RankedReduction &ranked, const 
                        : arith::ConstantOp::create(in, loc, in.getI32IntegerAttr(1)).getResult();
     return arith::SelectOp::create(in, loc, counts, weight, createIdentity(in, loc, kind, type));
   };
-  return writer.define(
-      ".upto", names, extents, type, [&](OpBuilder &at, ValueRange indices) -> Value {
-        return ScanOp::create(at, loc, kind, "k", writer.constant(at, 0), extents.back(),
-                              indices.back(), type,
-                              [&](OpBuilder &in, Location, ValueRange k) -> Value {
-                                return termAt(in, indices, k[0]);
-                              })
-            .getResult();
-      });
+  return writer.define(".upto", names, extents, type,
+                       [&](OpBuilder &at, ValueRange indices) -> Value {
+                         return ScanOp::create(at, loc, kind, "k", writer.constant(at, 0),
+                                               extents.back(), indices.back(), type,
+                                               [&](OpBuilder &in, Location, ValueRange k) -> Value {
+                                                 return termAt(in, indices, k[0]);
+                                               })
+                             .getResult();
+                       });
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,13 +309,12 @@ void RankSumming::replace(ComputeOp compute, const RankedReduction &ranked) {
     llvm::append_range(own, ValueRange{chunk, before});
     return LoadOp::create(at, loc, upTo, own, createIdentity(at, loc, kind, type));
   };
-  Value total = ReduceOp::create(builder, loc, kind, ArrayRef<StringRef>{"chunk"},
-                                 ValueRange{writer.constant(builder, 0)},
-                                 ValueRange{keys.numChunks}, type,
-                                 [&](OpBuilder &at, Location, ValueRange chunk) {
-                                   return ofChunk(at, chunk[0]);
-                                 })
-                    .getResult(0);
+  Value total =
+      ReduceOp::create(
+          builder, loc, kind, ArrayRef<StringRef>{"chunk"}, ValueRange{writer.constant(builder, 0)},
+          ValueRange{keys.numChunks}, type,
+          [&](OpBuilder &at, Location, ValueRange chunk) { return ofChunk(at, chunk[0]); })
+          .getResult(0);
   if (reduce.getKind(0) == ReduceKind::Any) {
     Value zero = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
     total = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, total, zero);

@@ -336,3 +336,21 @@ tkgpu.func @bins_of_two_axes args [] {
   %sums = tkgpu.histogram %bins, %bins : tensor<64xi32>, tensor<64xi32> -> tensor<8x4xi32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @sort_of_two_axes args [] {
+  %keys = arith.constant dense<1> : tensor<256x2xi64>
+  // expected-error @below {{expected i64 along one axis, got 'tensor<256x2xi64>'}}
+  %sorted = tkgpu.sort %keys : tensor<256x2xi64> -> tensor<256x2xi64>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @short_sort args [] {
+  %keys = arith.constant dense<1> : tensor<64xi64>
+  // expected-error @below {{expected a power of two from 256 to 16384 elements, got 64}}
+  %sorted = tkgpu.sort %keys : tensor<64xi64> -> tensor<64xi64>
+  tkgpu.return
+}

@@ -703,6 +703,14 @@ tkgpu.func @histogram args [] {
   tkgpu.return
 }
 
+// CHECK-LABEL: tkgpu.func @sort
+// CHECK: tkgpu.sort %{{.*}} : tensor<256xi64> -> tensor<256xi64>
+tkgpu.func @sort args [] {
+  %keys = arith.constant dense<1> : tensor<256xi64>
+  %sorted = tkgpu.sort %keys : tensor<256xi64> -> tensor<256xi64>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @counts
 // CHECK: tkgpu.histogram
 tkgpu.func @counts args [] {
