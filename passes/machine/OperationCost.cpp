@@ -3,6 +3,7 @@
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuFields.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
@@ -132,9 +133,27 @@ static double indexDivisionCost(Operation *op) {
   return one ? 8 : 25;
 }
 
+/// The cost of an element of a field of packed numbers that is scaled in pairs, all of it with the
+/// rounding: a product that puts the bits into place, a mask, a difference and a fused product
+/// (runtime/device/fields.cuh).
+static std::optional<ElementCost> costOfScaledField(Operation *op) {
+  arith::TruncFOp rounding = gpu::endOfScaledField(op);
+  if (!rounding)
+    return std::nullopt;
+  if (rounding != op)
+    return ElementCost{};
+  constexpr double ofPair = 4;
+  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(rounding);
+  const bool isExact = getElementTypeOrSelf(rounding.getType()).isF16() ||
+                       gpu::isStoredInBF16(scaled->scale);
+  return ElementCost{(isExact ? ofPair : ofPair + 1) / 2, 0, 0, 2};
+}
+
 ElementCost elementCost(Operation *op) {
   if (op->getNumResults() != 1 || isa<arith::ConstantOp>(op))
     return {};
+  if (std::optional<ElementCost> cost = costOfScaledField(op))
+    return *cost;
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
   if (element.isIndex() && isa<FloorDivOp, FloorModOp>(op) &&
       isa<RankedTensorType>(op->getResult(0).getType()))

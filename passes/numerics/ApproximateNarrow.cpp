@@ -19,6 +19,8 @@
 //
 //   6. A product of an integer of 8 bits and an f32 that is rounded to bf16 as a factor of a sum's
 //      terms may have an error of 2^-14 before that; the f32 may count as infinite from 2^122 on.
+//      If the integer is a field of packed numbers, a number may be subtracted from it, and the
+//      product may have an error of 2^-13 of the f32 before the rounding.
 //
 //   %e = math.erf %x                          %e = math.erf %x <approx>
 //   %s = arith.addf %e, %one             →    ...
@@ -35,6 +37,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/numerics/ApproximateNarrow.h"
 
+#include "dialects/tkgpu/TkGpuFields.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -149,14 +152,18 @@ static void useNormalShare(arith::MulFOp product) {
   product.getRhsMutable().set(share);
 }
 
-/// The product with an integer of 8 bits that `factor` of a sum's terms is after it is rounded to
-/// bf16, if that is all that is done with it.
+/// The product with an integer of 8 bits, or with the difference of a field of packed numbers and
+/// another number, that `factor` of a sum's terms is after it is rounded to 16 bits, if that is all
+/// that is done with it.
 static arith::MulFOp matchScaledInteger(Value factor) {
   Value rounded = withoutExtension(factor);
   auto rounding = rounded.getDefiningOp<arith::TruncFOp>();
-  auto product = rounding ? rounding.getIn().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product || !rounded.getType().isBF16() || !factor.hasOneUse() || !rounded.hasOneUse() ||
-      !product->hasOneUse())
+  if (!rounding || !factor.hasOneUse() || !rounded.hasOneUse())
+    return {};
+  if (std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(rounding))
+    return scaled->product;
+  auto product = rounding.getIn().getDefiningOp<arith::MulFOp>();
+  if (!product || !rounded.getType().isBF16() || !product->hasOneUse())
     return {};
   bool hasInteger = llvm::any_of(product->getOperands(), [](Value operand) {
     auto widened = operand.getDefiningOp<arith::SIToFPOp>();

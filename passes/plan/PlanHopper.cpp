@@ -8,11 +8,13 @@
 #include "dialects/tk/TkInvariance.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/JointSums.h"
+#include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/machine/limits/Packed.h"
 #include "passes/machine/limits/Products.h"
 #include "passes/plan/ComputedRows.h"
 #include "passes/plan/InvariantTiles.h"
@@ -54,12 +56,13 @@ static SmallVector<LoadOp> getTermsOf(Contraction &product) {
   return terms;
 }
 
-/// The fewest terms that have an element of a factor in common, such as a scale of groups.
+/// The fewest terms that have an element of a factor in common, such as a scale of groups. The few
+/// that share a word of packed numbers are copied with the word.
 static int64_t shortestRun(Contraction &product) {
   int64_t shortest = std::numeric_limits<int64_t>::max();
   product.op.getBody().walk([&](FloorDivOp quotient) {
     std::optional<int64_t> run = getConstantIndex(quotient.getRhs());
-    if (quotient.getLhs() == product.k && run && *run > 1)
+    if (quotient.getLhs() == product.k && run && *run >= limits::unpacked_elements::kLeastOfGroup)
       shortest = std::min(shortest, *run);
   });
   return shortest;
@@ -244,6 +247,8 @@ int64_t Planner::depthOfSlices(Contraction &product, bool areConverted) {
   if (isWideForFewRows(product))
     for (LoadOp load : getTermsOf(product))
       bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
+  if (areConverted && findPackedFactor(product.op))
+    bits = std::min<int64_t>(bits, bitsOfPacked);
   int64_t depth = sliceBytes * 8 / bits;
   // What threads add up of a slice costs them as much, however long that is.
   if (product.op.getPrecision() == Precision::Blocked && usualExtent(product.k) > depth)

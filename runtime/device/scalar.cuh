@@ -55,6 +55,12 @@ TK_DEVICE u32 fused2(u32 x, u32 y, u32 z) {
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
   return sum;
 }
+template <> TK_DEVICE u32 fused_pair<bf16>(u32 x, u32 y, u32 z) { return fused2(x, y, z); }
+template <> TK_DEVICE u32 fused_pair<f16>(u32 x, u32 y, u32 z) {
+  u32 sum;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
+  return sum;
+}
 TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale) {
   const u32 minus_zeros = 0x80008000;
   const u32 low = fused2(pair, __byte_perm(scale.low.bits, 0, 0x1010), minus_zeros);

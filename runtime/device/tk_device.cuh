@@ -25,6 +25,8 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 // clang-format off: each uses those before it.
 #include "types.cuh"
 #include "scalar.cuh"
+#include "fields.cuh"
+#include "fields.cuh"
 #include "math.cuh"
 #include "division.cuh"
 #include "sine.cuh"

@@ -205,6 +205,10 @@ template <class T> TK_DEVICE HighAndLow<T> high_and_low(float x) {
   const float kept = (bits & 0x7fffffff) == 0x7f800000 ? 0.0f : rest;
   return {T{(u16)(bits >> 16)}, T{(u16)pack2<T>(kept, kept)}};
 }
+// Two floats of 16 bits in a word times two others and more two, each rounded once.
+template <class T> TK_DEVICE u32 fused_pair(u32 x, u32 y, u32 z);
+// The same 16 bits in both halves of a word.
+TK_DEVICE u32 repeated(u16 bits) { return bits | (u32)bits << 16; }
 // Two bf16 times a number, rounded with an error of 2^-14 before.
 TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale);
 // Integers to what they are times scale(r), which four neighbours that were read at once have in

@@ -22,6 +22,7 @@
 #include "compiler/codegen/cuda/ScopedNames.h"
 #include "compiler/codegen/cuda/TileAddresses.h"
 #include "compiler/codegen/cuda/ValueNames.h"
+#include "dialects/tkgpu/TkGpuFields.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -147,6 +148,10 @@ private:
   bool joinGroup(mlir::Operation *op);
   std::optional<ScaledIntegers> scaledIntegers(mlir::Operation *op);
   bool isWithinScaledIntegers(mlir::Operation *op);
+  /// The fields that a rounding scales, if neighbours have their zero and scale in common.
+  std::optional<gpu::ScaledField> scaledField(mlir::arith::TruncFOp rounding);
+  bool isSharedByPairs(mlir::Value value);
+  void emitScaledField(const gpu::ScaledField &scaled, mlir::Value result);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
   bool escapesGroup(mlir::Value value);

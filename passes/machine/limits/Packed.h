@@ -30,7 +30,7 @@ namespace tk::limits::unpack_factors {
 
 /// Rows of a product whose sum becomes one for each number of a byte. Predicted: 64 rows of 4096 x
 /// 4096 take 36.7 us so, and 21 from boxes; 16 rows of 14336 x 4096 take 27.5 and 36.5.
-inline constexpr double mostRows = 32;
+inline constexpr double mostRows = 0;
 
 } // namespace tk::limits::unpack_factors
 

@@ -58,6 +58,9 @@ inline constexpr int64_t slicesOfBlock = 2, mostRowsOfBlocked = 128;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 inline constexpr int64_t stagesOfConverted = 4;
+/// Bits that an element counts as in slices whose threads unpack words: with 64 terms a slice's
+/// waits and addresses take as many instructions as its numbers.
+inline constexpr int64_t bitsOfPacked = 8;
 /// Terms of such a slice at least: four lanes read 16 bytes each of a row.
 inline constexpr int64_t leastOfConverted = 64;
 /// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for

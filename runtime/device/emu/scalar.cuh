@@ -50,6 +50,13 @@ TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale) {
   };
   return one((u16)pair) | one((u16)(pair >> 16)) << 16;
 }
+template <class T> TK_DEVICE u32 fused_pair(u32 x, u32 y, u32 z) {
+  auto one = [&](int half) {
+    auto number = [&](u32 pair) { return (double)to_float(T{(u16)(pair >> half)}); };
+    return (u32)from_double<T>(number(x) * number(y) + number(z)).bits << half;
+  };
+  return one(0) | one(16);
+}
 template <class T> struct Integers {
   struct Pair {
     T low, high;

@@ -32,6 +32,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "host.cuh"
 #include "types.cuh"
 #include "scalar.cuh"
+#include "fields.cuh"
 #include "math.cuh"
 #include "division.cuh"
 #include "sine.cuh"
