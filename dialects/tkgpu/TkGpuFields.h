@@ -8,33 +8,41 @@
 
 namespace tk::gpu {
 
-/// Bits of a field whose conversion to 16-bit floats has a form for pairs.
-inline constexpr unsigned bitsOfField = 4;
+/// Most bits of a field whose conversion to 16-bit floats has a form for pairs.
+inline constexpr unsigned mostBitsOfField = 4;
 
-/// An integer of 4 bits without a sign: a field of a word. Where there is a condition, the field
-/// begins at bit `shift` if that holds, else at bit `otherShift`.
+/// An integer of a few bits without a sign: a field of a word of 8 or 32 bits. It begins at bit
+/// `shift`. Where there is a condition, it does so if that holds, else at bit `otherShift`. Where
+/// `place` is given, it begins at that bit.
 struct PackedField {
-  mlir::Value words, condition;
+  mlir::Value words, condition, place;
   int64_t shift = 0, otherShift = 0;
+  unsigned bits = 0;
 };
 
-/// The field that `value`, a scalar or a tile, is. `inner` receives the operations in between, of
-/// which each has one use.
-std::optional<PackedField> matchField(mlir::Value value,
-                                      llvm::SmallVectorImpl<mlir::Operation *> &inner);
+/// A number that is subtracted from a field, or an integer that is added to it.
+struct FieldTerm {
+  mlir::Value value;
+  bool isAdded;
+};
 
-/// (field - zero) * scale, rounded to 16 bits. `zero` is null if nothing is subtracted.
+/// (field - zero) * scale, rounded to 16 bits. The zero has a term that is a float, or several that
+/// are small integers, or none. `scale` and `product` are null if nothing is scaled, and the zero
+/// then is one that the result holds the difference from.
 struct ScaledField {
   PackedField field;
-  mlir::Value zero, scale;
+  llvm::SmallVector<FieldTerm, 2> zero;
+  mlir::Value scale;
   mlir::arith::MulFOp product;
   llvm::SmallVector<mlir::Operation *, 8> inner; ///< all operations but the rounding
 };
 
-/// The scaled field that `rounding` ends. Scales may have more bits than bf16 has, but not than f16.
+/// The scaled field that `rounding` ends, of scalars or of tiles. Beside bf16 a scale may have more
+/// bits than the result, beside f16 it has as many.
 std::optional<ScaledField> matchScaledField(mlir::arith::TruncFOp rounding);
 
-/// The scaled field that `op` is a part of, if its product may be approximate; null if none.
+/// The rounding that ends the scaled field that `op` is a part of, if its product may be
+/// approximate; null if there is none.
 mlir::arith::TruncFOp endOfScaledField(mlir::Operation *op);
 
 /// Is `scale` no more precise than bf16?

@@ -144,7 +144,7 @@ static std::optional<ElementCost> costOfScaledField(Operation *op) {
     return ElementCost{};
   constexpr double ofPair = 4;
   std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(rounding);
-  const bool isExact = getElementTypeOrSelf(rounding.getType()).isF16() ||
+  const bool isExact = getElementTypeOrSelf(rounding.getType()).isF16() || !scaled->scale ||
                        gpu::isStoredInBF16(scaled->scale);
   return ElementCost{(isExact ? ofPair : ofPair + 1) / 2, 0, 0, 2};
 }

@@ -55,6 +55,14 @@ TK_DEVICE u32 fused2(u32 x, u32 y, u32 z) {
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
   return sum;
 }
+// The low halves of two words.
+TK_DEVICE u32 halves_of(u32 low, u32 high) { return __byte_perm(low, high, 0x5410); }
+// (x & mask) | bits, which the compiler makes two of where both are constants.
+TK_DEVICE u32 masked_or(u32 x, u32 mask, u32 bits) {
+  u32 y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(bits));
+  return y;
+}
 template <> TK_DEVICE u32 fused_pair<bf16>(u32 x, u32 y, u32 z) { return fused2(x, y, z); }
 template <> TK_DEVICE u32 fused_pair<f16>(u32 x, u32 y, u32 z) {
   u32 sum;
@@ -203,8 +211,8 @@ TK_DEVICE float exp2_approx(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// x * factor, for a factor that is often 1 in all lanes: the product is left out then. Accumulators of
-// warpgroups' products share the register file's ports with arithmetic, so each instruction that
+// x * factor, for a factor that is often 1 in all lanes: the product is left out then. Accumulators
+// of warpgroups' products share the register file's ports with arithmetic, so each instruction that
 // touches registers takes a cycle from such products.
 TK_DEVICE float rescaled(float x, float factor) {
   asm("{ .reg .pred p; setp.neu.f32 p, %1, 0f3F800000; @p mul.f32 %0, %0, %1; }"
@@ -212,7 +220,8 @@ TK_DEVICE float rescaled(float x, float factor) {
       : "f"(factor));
   return x;
 }
-// Of bits `bit` (even) and the next one of a word, 16 times each. The sign of a byte is what prmt spreads.
+// Of bits `bit` (even) and the next one of a word, 16 times each. The sign of a byte is what prmt
+// spreads.
 TK_DEVICE u32 pair_mask(u32 word, int bit) {
   u32 mask;
   const u32 of_byte = 0xcc88u + 0x1111u * (bit >> 3);

@@ -1,7 +1,7 @@
 // The primitives that emitted kernels are written in, in PTX. The emulator implements the same
-// functions for the host and shares the headers types, math, sine, division, soft_cap, reduce and random;
-// README.md in this folder lists them with what each one means. NVRTC compiles this without any
-// other header.
+// functions for the host and shares the headers types, math, sine, division, soft_cap, reduce and
+// random; README.md in this folder lists them with what each one means. NVRTC compiles this without
+// any other header.
 #pragma once
 
 #define TK_DEVICE __device__ __forceinline__

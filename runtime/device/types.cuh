@@ -212,7 +212,8 @@ TK_DEVICE u32 repeated(u16 bits) { return bits | (u32)bits << 16; }
 // Two bf16 times a number, rounded with an error of 2^-14 before.
 TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale);
 // Integers to what they are times scale(r), which four neighbours that were read at once have in
-// common. 2^-6 of them takes less to convert to; a scale that is not below 2^122 counts as infinite.
+// common. 2^-6 of them takes less to convert to; a scale that is not below 2^122 counts as
+// infinite.
 template <class T, int n, class Scale>
 TK_DEVICE void scale_integers(T (&y)[n], const i8 (&x)[n], const Scale &scale) {
   static_assert(n % 4 == 0, "words are converted");

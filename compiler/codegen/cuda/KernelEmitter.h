@@ -151,6 +151,7 @@ private:
   /// The fields that a rounding scales, if neighbours have their zero and scale in common.
   std::optional<gpu::ScaledField> scaledField(mlir::arith::TruncFOp rounding);
   bool isSharedByPairs(mlir::Value value);
+  int64_t stepOfPlaces(mlir::Value place);
   void emitScaledField(const gpu::ScaledField &scaled, mlir::Value result);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);

@@ -28,9 +28,11 @@ inline constexpr int64_t termsOfPart = 128;
 
 namespace tk::limits::unpack_factors {
 
-/// Rows of a product whose sum becomes one for each number of a byte. Predicted: 64 rows of 4096 x
-/// 4096 take 36.7 us so, and 21 from boxes; 16 rows of 14336 x 4096 take 27.5 and 36.5.
-inline constexpr double mostRows = 0;
+/// Rows of a product whose sum becomes one for each number of a byte, where warpgroups do not
+/// unpack boxes of words.
+inline constexpr double mostRows = 32;
+/// Terms of a slice of such boxes: the sum has whole ones.
+inline constexpr int64_t leastTerms = 64;
 
 } // namespace tk::limits::unpack_factors
 

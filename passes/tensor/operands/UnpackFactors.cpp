@@ -6,7 +6,8 @@
 // 1. The pattern matches a sum over `k` in 0 .. K of two operands. One is loaded with `k` as its
 //    last index. The other is computed from bytes at `k / n` (n is 2 or 4). Otherwise it depends on
 //    `k` only by `k % n` and by quotients by multiples of n. n must divide K.
-//    There are at most 32 rows, or the program does not say how many.
+//    There are at most 32 rows, or the program does not say how many. Where warpgroups unpack boxes
+//    of words in pairs (TkGpuFields.h) the sum stays as it is.
 // 2. A compute op stores the first operand as n tensors: tensor r has the elements with `k % n ==
 //    r`.
 // 3. The sum becomes n sums over the bytes, in one loop that reads each byte once. `k % n` is a
@@ -29,6 +30,9 @@
 #include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/Machine.h"
+
+#include "dialects/tkgpu/TkGpuFields.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -129,9 +133,28 @@ static Value countBytes(KernelOp kernel, PackedSum &sum, Value terms) {
                             arith::ConstantIndexOp::create(builder, loc, sum.number));
 }
 
-/// Have the results so many rows that warpgroups, or a stored operand, take less time?
-static bool hasManyRows(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
+/// Do warpgroups unpack the operand in pairs from boxes of words, whose columns fill tiles?
+static bool areBoxesUnpacked(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value packed) {
+  auto target =
+      kernel->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  auto rounding = packed.getDefiningOp<arith::TruncFOp>();
+  if (!rounding || !gpu::matchScaledField(rounding) ||
+      !hasFeature(target, Feature::WarpgroupProducts) ||
+      getSizeFact(kernel, reduce.getUpper()[0]).divisor % leastTerms != 0)
+    return false;
+  return llvm::any_of(
+      llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()), [&](auto axis) {
+        auto [index, extent] = axis;
+        return Dependence(ValueRange{index}).on(packed) &&
+               getSizeFact(kernel, extent).divisor % limits::analyze_packed::columnsOfWords == 0;
+      });
+}
+
+/// Do warpgroups, or a stored operand, take less time?
+static bool takesLessOtherwise(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   Value packed = findPackedFactor(reduce);
+  if (packed && areBoxesUnpacked(kernel, compute, reduce, packed))
+    return true;
   double rows = 1;
   for (auto [index, extent] :
        llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
@@ -142,7 +165,7 @@ static bool hasManyRows(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
 
 static std::optional<PackedSum> readPackedSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getNumIndices() != 1 || !isMatrixProduct(reduce) ||
-      getConstantIndex(reduce.getLower()[0]) != 0 || hasManyRows(kernel, compute, reduce))
+      getConstantIndex(reduce.getLower()[0]) != 0 || takesLessOtherwise(kernel, compute, reduce))
     return std::nullopt;
   Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
   for (unsigned side : {0, 1}) {

@@ -50,6 +50,8 @@ TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale) {
   };
   return one((u16)pair) | one((u16)(pair >> 16)) << 16;
 }
+TK_DEVICE u32 halves_of(u32 low, u32 high) { return (low & 0xffff) | high << 16; }
+TK_DEVICE u32 masked_or(u32 x, u32 mask, u32 bits) { return (x & mask) | bits; }
 template <class T> TK_DEVICE u32 fused_pair(u32 x, u32 y, u32 z) {
   auto one = [&](int half) {
     auto number = [&](u32 pair) { return (double)to_float(T{(u16)(pair >> half)}); };

@@ -87,6 +87,62 @@ TEST_CASE("narrow integers to f32", "[emu]") {
   checkWidening<int16_t>("tk::i16", DType::i16);
 }
 
+/// Fields of bytes or words less a zero, scaled: `at` is the text of a register's first bit. The
+/// error before the rounding is up to 2^-13 of the scale.
+static void checkFields(const std::string &type, const std::string &form, const std::string &at,
+                        float largestScale) {
+  const bool isHalf = type == "f16";
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const tk::u8 *__restrict__ x, const float *__restrict__ zero, const float *__restrict__ scale, float *y) {
+  const int i = tk::thread_index();
+  tk::u8 bytes[32];
+  for (int r = 0; r < 32; ++r)
+    bytes[r] = tk::get(&x[r / 2]);
+  const float z = tk::get(&zero[i]), s = tk::get(&scale[i]);
+  tk::)" + type + R"( scaled[32];
+  tk::scale_fields<)" +
+                  form + R"(>(scaled, bytes, [&](int r) { return )" + at +
+                  R"(; }, [&](int) { return z; }, [&](int) { return s; });
+  for (int r = 0; r < 32; ++r)
+    tk::put(&y[32 * i + r], tk::to_float(scaled[r]));
+})");
+  std::vector<uint8_t> x(16);
+  for (size_t i = 0; i < 16; ++i)
+    x[i] = static_cast<uint8_t>(i * 16 + (15 - i));
+  std::vector<float> zero(32), scale(32, 0.0625f);
+  for (size_t i = 0; i < 32; ++i)
+    zero[i] = 0.53125f * static_cast<float>(i) - 0.5f, scale[i] *= (i % 2 != 0 ? -1.0f : 1.0f);
+  zero[20] = 0, zero[21] = 8, zero[22] = 300, zero[23] = -INFINITY, zero[24] = NAN;
+  scale[25] = INFINITY, scale[26] = -INFINITY, scale[27] = NAN, scale[28] = largestScale;
+  std::vector<float> y(32 * 32);
+  k.in(x, DType::u8);
+  k.in(zero, DType::f32);
+  k.in(scale, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < y.size(); ++i) {
+    const size_t lane = i / 32, r = i % 32;
+    const int field = x[r / 2] >> (r % 2 != 0 ? 4 : 0) & 15;
+    const float exact = (static_cast<float>(field) - zero[lane]) * scale[lane];
+    const float got = y[i];
+    INFO(field << " - " << zero[lane] << ", times " << scale[lane]);
+    if (std::isnan(exact))
+      CHECK(std::isnan(got));
+    else if (std::isinf(exact))
+      CHECK(got == exact);
+    else
+      CHECK(std::abs(got - exact) <=
+            std::abs(exact) * (isHalf ? 0x1p-11f : 0x1p-8f) + std::abs(scale[lane]) * 0x1p-13f);
+  }
+}
+
+TEST_CASE("fields less a zero, times a scale, in pairs", "[emu]") {
+  checkFields("bf16", "4, true, 4", "r % 2 * 4", 0x1p120f);
+  checkFields("bf16", "4, true, -1", "r % 2 == 0 ? 0 : 4", 0x1p120f);
+  checkFields("bf16", "4, false, 4", "r % 2 * 4", 0x1p120f);
+  checkFields("f16", "4, true, 4", "r % 2 * 4", 2048.0f);
+}
+
 TEST_CASE("integers times what a word of them has in common, to bf16", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(const tk::i8 *__restrict__ x, const float *__restrict__ scale, tk::bf16 *y) {
