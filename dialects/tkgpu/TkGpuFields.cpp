@@ -107,6 +107,22 @@ static bool isExtendedFrom(Value scale, bool isHalf) {
 
 bool gpu::isStoredInBF16(Value scale) { return isExtendedFrom(scale, /*isHalf=*/false); }
 
+/// Takes the zero off the integers that `conversion` makes floats; null if its terms are not small.
+static Value takeIntegers(Operation *conversion, ScaledField &scaled) {
+  Value integer = conversion->getOperand(0);
+  while (Operation *sum = onlyFor(integer)) {
+    if (!isa<arith::SubIOp, arith::AddIOp>(sum))
+      break;
+    if (isa<arith::UIToFPOp>(conversion) || bitsOf(integer) != 32 || !isSmall(sum->getOperand(1)) ||
+        (!scaled.zero.empty() && isa<FloatType>(getElementTypeOrSelf(scaled.zero[0].value))))
+      return {};
+    scaled.zero.push_back({sum->getOperand(1), isa<arith::AddIOp>(sum)});
+    scaled.inner.push_back(sum);
+    integer = sum->getOperand(0);
+  }
+  return integer;
+}
+
 /// Takes the zero off `value`, and what converts its integers; null if these are not small.
 static Value takeZero(Value value, ScaledField &scaled) {
   Operation *op = onlyFor(value);
@@ -118,18 +134,7 @@ static Value takeZero(Value value, ScaledField &scaled) {
   if (!isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(op))
     return {};
   scaled.inner.push_back(op);
-  Value integer = op->getOperand(0);
-  while (Operation *sum = onlyFor(integer)) {
-    if (!isa<arith::SubIOp, arith::AddIOp>(sum))
-      break;
-    if (isa<arith::UIToFPOp>(op) || bitsOf(integer) != 32 || !isSmall(sum->getOperand(1)) ||
-        (!scaled.zero.empty() && isa<FloatType>(getElementTypeOrSelf(scaled.zero[0].value))))
-      return {};
-    scaled.zero.push_back({sum->getOperand(1), isa<arith::AddIOp>(sum)});
-    scaled.inner.push_back(sum);
-    integer = sum->getOperand(0);
-  }
-  return integer;
+  return takeIntegers(op, scaled);
 }
 
 /// Is the zero such that a float of 16 bits holds the difference from it?
@@ -144,50 +149,64 @@ static bool isExactZero(ArrayRef<FieldTerm> zero) {
   });
 }
 
-std::optional<ScaledField> gpu::matchScaledField(arith::TruncFOp rounding) {
-  Type type = getElementTypeOrSelf(rounding.getType());
-  if ((!type.isBF16() && !type.isF16()) || bitsOf(rounding.getIn()) != 32)
+/// The field of which `integer`, without its zero, is the whole, as an unscaled one must be exact.
+static std::optional<ScaledField> finish(ScaledField scaled, Value integer) {
+  if (!integer || (!scaled.product && !isExactZero(scaled.zero)))
     return std::nullopt;
-  auto match = [&](Value value, Value scale, arith::MulFOp product) -> std::optional<ScaledField> {
+  std::optional<PackedField> field = matchField(integer, scaled.inner);
+  if (!field)
+    return std::nullopt;
+  scaled.field = *field;
+  return scaled;
+}
+
+std::optional<ScaledField> gpu::matchScaledField(Operation *end) {
+  if (!isa_and_nonnull<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(end))
+    return std::nullopt;
+  Type type = getElementTypeOrSelf(end->getResult(0).getType());
+  if (!type.isBF16() && !type.isF16())
+    return std::nullopt;
+  if (!isa<arith::TruncFOp>(end)) {
+    ScaledField scaled;
+    Value integer = takeIntegers(end, scaled);
+    return finish(scaled, integer);
+  }
+  Value rounded = end->getOperand(0);
+  if (bitsOf(rounded) != 32)
+    return std::nullopt;
+  auto product = dyn_cast_or_null<arith::MulFOp>(onlyFor(rounded));
+  auto match = [&](Value value, Value scale) -> std::optional<ScaledField> {
+    if (product && type.isF16() && !isExtendedFrom(scale, /*isHalf=*/true))
+      return std::nullopt;
     ScaledField scaled;
     scaled.product = product;
     scaled.scale = scale;
     if (product)
       scaled.inner.push_back(product);
     Value integer = takeZero(value, scaled);
-    if (!integer || (!product && !isExactZero(scaled.zero)) ||
-        (product && type.isF16() && !isExtendedFrom(scale, /*isHalf=*/true)))
-      return std::nullopt;
-    std::optional<PackedField> field = matchField(integer, scaled.inner);
-    if (!field)
-      return std::nullopt;
-    scaled.field = *field;
-    return scaled;
+    return finish(scaled, integer);
   };
-  auto product = dyn_cast_or_null<arith::MulFOp>(onlyFor(rounding.getIn()));
   if (!product)
-    return match(rounding.getIn(), Value(), product);
-  std::optional<ScaledField> scaled = match(product.getLhs(), product.getRhs(), product);
-  return scaled ? scaled : match(product.getRhs(), product.getLhs(), product);
+    return match(rounded, Value());
+  std::optional<ScaledField> scaled = match(product.getLhs(), product.getRhs());
+  return scaled ? scaled : match(product.getRhs(), product.getLhs());
 }
 
-arith::TruncFOp gpu::endOfScaledField(Operation *op) {
+Operation *gpu::endOfScaledField(Operation *op) {
   constexpr unsigned longest = 10;
   Operation *end = op;
   for (unsigned step = 0; step < longest; ++step) {
-    if (auto rounding = dyn_cast<arith::TruncFOp>(end)) {
-      std::optional<ScaledField> scaled = matchScaledField(rounding);
-      const bool isPart = scaled &&
-                          (!scaled->product || hasMode(scaled->product, MathMode::Approx)) &&
+    if (std::optional<ScaledField> scaled = matchScaledField(end)) {
+      const bool isPart = (!scaled->product || hasMode(scaled->product, MathMode::Approx)) &&
                           (end == op || llvm::is_contained(scaled->inner, op));
-      return isPart ? rounding : arith::TruncFOp();
+      return isPart ? end : nullptr;
     }
     if (!isa<arith::MulFOp, arith::SubFOp, arith::SIToFPOp, arith::UIToFPOp, arith::SelectOp,
              arith::AndIOp, arith::ShRSIOp, arith::ShRUIOp, arith::SubIOp, arith::AddIOp,
              arith::ExtUIOp>(end) ||
         !end->hasOneUse() || (*end->user_begin())->getBlock() != op->getBlock())
-      return {};
+      return nullptr;
     end = *end->user_begin();
   }
-  return {};
+  return nullptr;
 }

@@ -34,16 +34,16 @@ struct ScaledField {
   llvm::SmallVector<FieldTerm, 2> zero;
   mlir::Value scale;
   mlir::arith::MulFOp product;
-  llvm::SmallVector<mlir::Operation *, 8> inner; ///< all operations but the rounding
+  llvm::SmallVector<mlir::Operation *, 8> inner; ///< all operations but the last
 };
 
-/// The scaled field that `rounding` ends, of scalars or of tiles. Beside bf16 a scale may have more
-/// bits than the result, beside f16 it has as many.
-std::optional<ScaledField> matchScaledField(mlir::arith::TruncFOp rounding);
+/// The scaled field that `end` rounds or converts to 16 bits, of scalars or of tiles. Beside bf16 a
+/// scale may have more bits than the result, beside f16 it has as many.
+std::optional<ScaledField> matchScaledField(mlir::Operation *end);
 
-/// The rounding that ends the scaled field that `op` is a part of, if its product may be
+/// The operation that ends the scaled field that `op` is a part of, if its product may be
 /// approximate; null if there is none.
-mlir::arith::TruncFOp endOfScaledField(mlir::Operation *op);
+mlir::Operation *endOfScaledField(mlir::Operation *op);
 
 /// Is `scale` no more precise than bf16?
 bool isStoredInBF16(mlir::Value scale);

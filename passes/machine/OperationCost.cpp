@@ -137,15 +137,15 @@ static double indexDivisionCost(Operation *op) {
 /// rounding: a product that puts the bits into place, a mask, a difference and a fused product
 /// (runtime/device/fields.cuh).
 static std::optional<ElementCost> costOfScaledField(Operation *op) {
-  arith::TruncFOp rounding = gpu::endOfScaledField(op);
-  if (!rounding)
+  Operation *end = gpu::endOfScaledField(op);
+  if (!end)
     return std::nullopt;
-  if (rounding != op)
+  if (end != op)
     return ElementCost{};
   constexpr double ofPair = 4;
-  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(rounding);
-  const bool isExact = getElementTypeOrSelf(rounding.getType()).isF16() || !scaled->scale ||
-                       gpu::isStoredInBF16(scaled->scale);
+  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(end);
+  const bool isExact = getElementTypeOrSelf(end->getResult(0).getType()).isF16() ||
+                       !scaled->scale || gpu::isStoredInBF16(scaled->scale);
   return ElementCost{(isExact ? ofPair : ofPair + 1) / 2, 0, 0, 2};
 }
 

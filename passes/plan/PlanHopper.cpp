@@ -68,6 +68,22 @@ static int64_t shortestRun(Contraction &product) {
   return shortest;
 }
 
+/// The fewest terms whose words of packed numbers, along the sum, are a row of a box.
+static int64_t leastDepthOfWords(Contraction &product) {
+  int64_t least = 1;
+  product.op.getBody().walk([&](LoadOp load) {
+    auto quotient = load.getIndices().empty()
+                        ? FloorDivOp()
+                        : load.getIndices().back().getDefiningOp<FloorDivOp>();
+    std::optional<int64_t> run =
+        quotient ? getConstantIndex(quotient.getRhs()) : std::optional<int64_t>();
+    if (run && quotient.getLhs() == product.k && *run > 1 &&
+        *run < limits::unpacked_elements::kLeastOfGroup)
+      least = std::max(least, bytesOfWords * 8 * *run / load.getType().getIntOrFloatBitWidth());
+  });
+  return least;
+}
+
 /// Do the columns of a product in 16 bits come as rows that lie along k, of which slices of `depth`
 /// divide the range?
 static bool areColumnsAlong(StatementShape &shape, Contraction &product, int64_t depth) {
@@ -260,6 +276,10 @@ int64_t Planner::depthOfSlices(Contraction &product, bool areConverted) {
   if (areConverted)
     while (depth > leastOfConverted && depth > shortestRun(product))
       depth /= 2;
+  const int64_t least = findPackedFactor(product.op) ? leastDepthOfWords(product) : 1;
+  if (depth < least && product.op.getNumIndices() == 1 && shape.startsAtZero(product.k) &&
+      getSizeFact(shape.kernel, shape.endWithoutMask(product.k)).divisor % least == 0)
+    depth = least;
   return depth;
 }
 

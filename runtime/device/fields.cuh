@@ -73,9 +73,9 @@ TK_DEVICE void scale_fields(T (&y)[n], const W (&x)[n], const At &at, const Zero
   bool is_plain = true;
   for_each<n / 2>([&](int i) {
     const float z = zero(2 * i), s = scale(2 * i);
-    is_plain &= z >= -16.0f & z <= 16.0f & s >= -0x1p100f & s <= 0x1p100f;
+    is_plain &= ::fabsf(z) <= 16.0f & ::fabsf(s) <= 0x1p100f;
     if constexpr (!exact)
-      is_plain &= s == 0.0f | s >= 0x1p-100f | s <= -0x1p-100f;
+      is_plain &= s == 0.0f | ::fabsf(s) >= 0x1p-100f;
   });
   auto put = [&](int i, u32 pair) { memcpy(&y[2 * i], &pair, 4); };
   if (any_in_warp(!is_plain)) {
@@ -92,7 +92,7 @@ TK_DEVICE void scale_fields(T (&y)[n], const W (&x)[n], const At &at, const Zero
     const float near = (z + Bits::rounding) - Bits::rounding;
     const u32 rest = both<T>((near - z) * s);
     const u32 fields = field_pair<T, bits, step>(x[2 * i], x[2 * i + 1], at(2 * i), at(2 * i + 1));
-    const u32 difference = fused_pair<T>(fields, Bits::one, both<T>(-(Bits::first + near)));
+    const u32 difference = fused_pair<T>(fields, Bits::one, both<T>(-Bits::first - near));
     if constexpr (exact) {
       put(i, fused_pair<T>(difference, both<T>(s), rest));
     } else {

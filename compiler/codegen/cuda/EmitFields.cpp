@@ -27,15 +27,26 @@ bool KernelEmitter::isSharedByPairs(Value value) {
   return mlir::succeeded(map) && !map->first.empty() && map->first.front() == 0;
 }
 
-std::optional<gpu::ScaledField> KernelEmitter::scaledField(arith::TruncFOp rounding) {
-  if (!isTile(rounding) || !gpu::endOfScaledField(rounding) || registersOf(rounding) < 2)
+std::optional<gpu::ScaledField> KernelEmitter::scaledField(Operation *end) {
+  Value result = end->getResult(0);
+  if (!isTile(result) || gpu::endOfScaledField(end) != end || registersOf(result) < 2)
     return std::nullopt;
-  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(rounding);
+  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(end);
   const bool isShared = scaled && (!scaled->scale || isSharedByPairs(scaled->scale)) &&
                         llvm::all_of(scaled->zero, [&](const gpu::FieldTerm &term) {
                           return isSharedByPairs(term.value);
                         });
   return isShared ? scaled : std::nullopt;
+}
+
+bool KernelEmitter::joinScaledField(Operation *op) {
+  Operation *end = gpu::endOfScaledField(op);
+  std::optional<gpu::ScaledField> scaled = end ? scaledField(end) : std::nullopt;
+  if (scaled && end == op) {
+    flushGroup();
+    emitScaledField(*scaled, op->getResult(0));
+  }
+  return scaled.has_value();
 }
 
 static std::optional<int64_t> constantOf(Value value) {

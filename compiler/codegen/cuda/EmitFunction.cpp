@@ -215,9 +215,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
     return checkInline(op);
   if (isWithinCappedTile(op) || isWithinScaledIntegers(op))
     return success();
-  if (arith::TruncFOp rounding = gpu::endOfScaledField(op);
-      rounding && rounding != op && scaledField(rounding))
-    return success();
+  if (joinScaledField(op))
+    return failure(failed);
   if (joinGroup(op))
     return failure(failed);
   if (auto select = dyn_cast<arith::SelectOp>(op);

@@ -294,11 +294,6 @@ LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
     emitCap(*capped, op->getResult(0));
     return success();
   }
-  if (auto rounding = dyn_cast<arith::TruncFOp>(op))
-    if (std::optional<gpu::ScaledField> scaled = scaledField(rounding)) {
-      emitScaledField(*scaled, rounding);
-      return success();
-    }
   if (std::optional<ScaledIntegers> scaled = scaledIntegers(op)) {
     const std::string x = materialize(scaled->integers), y = declare(op->getResult(0));
     line("tk::scale_integers(" + y + ", " + x + ", [&](int r) { return " +

@@ -148,8 +148,10 @@ private:
   bool joinGroup(mlir::Operation *op);
   std::optional<ScaledIntegers> scaledIntegers(mlir::Operation *op);
   bool isWithinScaledIntegers(mlir::Operation *op);
-  /// The fields that a rounding scales, if neighbours have their zero and scale in common.
-  std::optional<gpu::ScaledField> scaledField(mlir::arith::TruncFOp rounding);
+  /// The fields that `end` rounds, if neighbours have their zero and scale in common.
+  std::optional<gpu::ScaledField> scaledField(mlir::Operation *end);
+  /// Emits the fields that `op` ends, or nothing if it is within such fields; false if it is not.
+  bool joinScaledField(mlir::Operation *op);
   bool isSharedByPairs(mlir::Value value);
   int64_t stepOfPlaces(mlir::Value place);
   void emitScaledField(const gpu::ScaledField &scaled, mlir::Value result);

@@ -61,6 +61,8 @@ inline constexpr int64_t stagesOfConverted = 4;
 /// Bits that an element counts as in slices whose threads unpack words: with 64 terms a slice's
 /// waits and addresses take as many instructions as its numbers.
 inline constexpr int64_t bitsOfPacked = 8;
+/// Bytes of words of packed numbers that a row of a box has at least (BulkBox.cpp).
+inline constexpr int64_t bytesOfWords = 32;
 /// Terms of such a slice at least: four lanes read 16 bytes each of a row.
 inline constexpr int64_t leastOfConverted = 64;
 /// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for

@@ -137,8 +137,8 @@ static Value countBytes(KernelOp kernel, PackedSum &sum, Value terms) {
 static bool areBoxesUnpacked(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value packed) {
   auto target =
       kernel->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  auto rounding = packed.getDefiningOp<arith::TruncFOp>();
-  if (!rounding || !gpu::matchScaledField(rounding) ||
+  std::optional<gpu::ScaledField> scaled = gpu::matchScaledField(packed.getDefiningOp());
+  if (!scaled || !scaled->field.words.getDefiningOp<LoadOp>() ||
       !hasFeature(target, Feature::WarpgroupProducts) ||
       getSizeFact(kernel, reduce.getUpper()[0]).divisor % leastTerms != 0)
     return false;
