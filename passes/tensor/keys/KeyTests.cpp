@@ -268,16 +268,19 @@ void KeyTests::restore() {
   replaced.clear();
 }
 
-void tk::replaceByTotal(OpBuilder &builder, ReduceOp reduce, Value total) {
-  const Location loc = reduce.getLoc();
-  Type type = reduce.getResult(0).getType();
-  if (total.getType() == type)
-    return reduce.getResult(0).replaceAllUsesWith(total);
+Value tk::convertTotal(OpBuilder &builder, Location loc, Value total, Type type) {
   if (isa<FloatType>(type))
-    total = arith::SIToFPOp::create(builder, loc, type, total);
-  else if (type.isIndex())
-    total = arith::IndexCastOp::create(builder, loc, type, total);
-  else if (type.getIntOrFloatBitWidth() > total.getType().getIntOrFloatBitWidth())
-    total = arith::ExtSIOp::create(builder, loc, type, total);
+    return arith::SIToFPOp::create(builder, loc, type, total);
+  if (type.isIndex())
+    return arith::IndexCastOp::create(builder, loc, type, total);
+  if (type.getIntOrFloatBitWidth() > total.getType().getIntOrFloatBitWidth())
+    return arith::ExtSIOp::create(builder, loc, type, total);
+  return total;
+}
+
+void tk::replaceByTotal(OpBuilder &builder, ReduceOp reduce, Value total) {
+  Type type = reduce.getResult(0).getType();
+  if (total.getType() != type)
+    total = convertTotal(builder, reduce.getLoc(), total, type);
   reduce.getResult(0).replaceAllUsesWith(total);
 }

@@ -22,6 +22,10 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> replaced; ///< as written, solved
 };
 
+/// `total`, an integer of at most as many bits as `type`, in `type`.
+mlir::Value convertTotal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value total,
+                         mlir::Type type);
+
 /// Replaces the result of `reduce`, a count or a sum of integers, by `total`, an integer of at most
 /// as many bits, in the result's type.
 void replaceByTotal(mlir::OpBuilder &builder, ReduceOp reduce, mlir::Value total);

@@ -28,27 +28,27 @@ Type RankedReduction::getType() const {
   return weight ? weight.getType() : IntegerType::get(loc.getContext(), 32);
 }
 
-/// Splits the element of a reduction into its conditions and its weight.
-static bool splitElement(RankedReduction &ranked) {
-  const ReduceKind kind = ranked.reduce.getKind(0);
-  Value element = ranked.reduce.getYield().getValues()[0];
-  if (kind == ReduceKind::Any) {
-    addParts<arith::AndIOp>(element, ranked.conditions);
-    return true;
-  }
-  if (Value counted = kind == ReduceKind::Sum ? getCountedCondition(element) : Value()) {
-    addParts<arith::AndIOp>(counted, ranked.conditions);
-    return true;
+std::optional<RankedElement> tk::splitRankedElement(ReduceOp reduce) {
+  const ReduceKind kind = reduce.getKind(0);
+  Value element = reduce.getYield().getValues()[0];
+  RankedElement split;
+  Value counted = kind == ReduceKind::Any   ? element
+                  : kind == ReduceKind::Sum ? getCountedCondition(element)
+                                            : Value();
+  if (counted) {
+    addParts<arith::AndIOp>(counted, split.conditions);
+    return split;
   }
   while (auto select = element.getDefiningOp<arith::SelectOp>()) {
     if (!isIdentity(select.getFalseValue(), kind))
       break;
-    addParts<arith::AndIOp>(select.getCondition(), ranked.conditions);
+    addParts<arith::AndIOp>(select.getCondition(), split.conditions);
     element = select.getTrueValue();
   }
-  ranked.weight = element;
+  split.weight = element;
   Type type = element.getType();
-  return type.isF32() || type.isF64() || type.isInteger(32) || type.isInteger(64);
+  const bool isNumber = type.isF32() || type.isF64() || type.isInteger(32) || type.isInteger(64);
+  return isNumber ? std::optional(split) : std::nullopt;
 }
 
 /// The positions of the indices of `compute` that `value` depends on; false if it depends on
@@ -65,8 +65,7 @@ static bool addIndices(ComputeOp compute, Value value, Value term,
   return true;
 }
 
-/// Is nothing reduced in what `value` is computed from?
-static bool isPlain(Value value, ComputeOp compute) {
+bool tk::isComputedPlainly(Value value, ComputeOp compute) {
   SmallVector<Value> work = {value};
   llvm::SmallDenseSet<Value> seen;
   while (!work.empty()) {
@@ -82,6 +81,36 @@ static bool isPlain(Value value, ComputeOp compute) {
   return true;
 }
 
+/// Matches `ranked`, whose test is one of its conditions.
+static bool matchTest(ComputeOp compute, RankedReduction &ranked, Value condition) {
+  std::optional<RankTest> test = matchRankTest(condition, ranked.term);
+  if (!test || !isComputedPlainly(test->key, compute))
+    return false;
+  ranked.test = *test;
+  llvm::erase(ranked.conditions, condition);
+  llvm::SmallSetVector<unsigned, 4> ofKey, ofTerm, ofBound;
+  bool areOwn = addIndices(compute, test->key, ranked.term, ofKey) &&
+                addIndices(compute, test->bound, ranked.term, ofBound) &&
+                (!test->tie || addIndices(compute, test->tie, ranked.term, ofBound));
+  SmallVector<Value> inTerm = ranked.conditions;
+  if (ranked.weight)
+    inTerm.push_back(ranked.weight);
+  for (Value value : inTerm)
+    areOwn &= isComputedPlainly(value, compute) && addIndices(compute, value, ranked.term, ofTerm);
+  if (!areOwn)
+    return false;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (ofKey.contains(p))
+      ranked.batches.push_back(p);
+    else if (ofTerm.contains(p))
+      ranked.columns.push_back(p);
+  // A row has one bound for each of its values of other indices. Sums of the terms for each bound
+  // would be as many as comparisons.
+  auto isOfKey = [&](unsigned p) { return ofKey.contains(p); };
+  auto isOfBound = [&](unsigned p) { return ofBound.contains(p); };
+  return !llvm::all_of(ofBound, isOfKey) && llvm::none_of(ranked.columns, isOfBound);
+}
+
 std::optional<RankedReduction> tk::matchRankedReduction(ComputeOp compute, ReduceOp reduce) {
   const ReduceKind kind = reduce.getKind(0);
   if (reduce.isOnline() || reduce.getNumIndices() != 1 ||
@@ -89,36 +118,15 @@ std::optional<RankedReduction> tk::matchRankedReduction(ComputeOp compute, Reduc
                           kind))
     return std::nullopt;
   Value term = reduce.getIndex(0);
-  RankedReduction ranked{reduce, {}, term, getExtent(term, compute), reduce.getLoc(), {}, {}};
-  if (!ranked.numTerms || !splitElement(ranked))
+  std::optional<RankedElement> element = splitRankedElement(reduce);
+  Value extent = getExtent(term, compute);
+  if (!extent || !element)
     return std::nullopt;
-  Value found;
-  for (Value condition : ranked.conditions)
-    if (std::optional<RankTest> test = found ? std::nullopt : matchRankTest(condition, term)) {
-      ranked.test = *test;
-      found = condition;
-    }
-  if (!found || !isPlain(ranked.test.key, compute))
-    return std::nullopt;
-  llvm::erase(ranked.conditions, found);
-  llvm::SmallSetVector<unsigned, 4> ofKey, ofTerm, ofBound;
-  bool areOwn = addIndices(compute, ranked.test.key, term, ofKey) &&
-                addIndices(compute, ranked.test.bound, term, ofBound) &&
-                (!ranked.test.tie || addIndices(compute, ranked.test.tie, term, ofBound));
-  SmallVector<Value> inTerm = ranked.conditions;
-  if (ranked.weight)
-    inTerm.push_back(ranked.weight);
-  for (Value value : inTerm)
-    areOwn &= isPlain(value, compute) && addIndices(compute, value, term, ofTerm);
-  if (!areOwn)
-    return std::nullopt;
-  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
-    if (ofKey.contains(p))
-      ranked.batches.push_back(p);
-    else if (ofTerm.contains(p))
-      ranked.columns.push_back(p);
-  // Sums of the terms for each bound would be as many as comparisons.
-  if (llvm::any_of(ranked.columns, [&](unsigned p) { return ofBound.contains(p); }))
-    return std::nullopt;
-  return ranked;
+  for (Value condition : element->conditions) {
+    RankedReduction ranked{reduce,         {}, term, extent, reduce.getLoc(), element->conditions,
+                           element->weight};
+    if (matchTest(compute, ranked, condition))
+      return ranked;
+  }
+  return std::nullopt;
 }

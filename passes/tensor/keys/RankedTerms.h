@@ -6,6 +6,15 @@
 
 namespace tk {
 
+/// The element of a reduction: the identity unless all conditions hold.
+struct RankedElement {
+  llvm::SmallVector<mlir::Value> conditions;
+  mlir::Value weight; ///< null: 1, or true
+};
+std::optional<RankedElement> splitRankedElement(ReduceOp reduce);
+/// Is nothing reduced in what `value`, in `compute`, is computed from?
+bool isComputedPlainly(mlir::Value value, ComputeOp compute);
+
 /// A reduction of the terms whose key compares with a bound.
 struct RankedReduction {
   ReduceOp reduce;

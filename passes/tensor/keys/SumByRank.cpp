@@ -13,6 +13,9 @@
 // 4. The reduction goes over the chunks. A binary search finds the place of the bound in each of
 //    them, and the scan has the reduction of the terms before that place.
 //
+// A reduction of pairs, as in a count of pairs in order, becomes a reduction over one of their
+// indices and one of the results (RankedPairs.cpp).
+//
 // Terms that are summed come first in the order, so that no sum is a difference of two. A key that
 // is NaN is the last one, and no key comes before a bound that is NaN.
 //
@@ -39,6 +42,7 @@
 #include "passes/analysis/SortedRow.h"
 #include "passes/machine/SortCost.h"
 #include "passes/tensor/keys/KeyTests.h"
+#include "passes/tensor/keys/RankedPairs.h"
 #include "passes/tensor/keys/RankedTerms.h"
 #include "passes/tensor/keys/RowKey.h"
 
@@ -71,6 +75,7 @@ public:
   unsigned rewrite(ComputeOp compute);
 
 private:
+  bool rewritePairs(ComputeOp compute, ReduceOp reduce);
   bool pays(ComputeOp compute, const RankedReduction &ranked);
   const SortedKeys &sort(ComputeOp compute, const RankedReduction &ranked);
   const SortedKeys *find(ComputeOp compute, const RankedReduction &ranked);
@@ -322,12 +327,28 @@ void RankSumming::replace(ComputeOp compute, const RankedReduction &ranked) {
   replaceByTotal(builder, reduce, total);
 }
 
+/// Stores reductions over the key's index of a reduction of pairs, if those are rewritten.
+bool RankSumming::rewritePairs(ComputeOp compute, ReduceOp reduce) {
+  std::optional<RankedPairs> pairs = matchRankedPairs(compute, reduce);
+  if (!pairs)
+    return false;
+  ComputeOp inner = storeInner(compute, *pairs);
+  if (rewrite(inner) == 0) {
+    inner.erase();
+    return false;
+  }
+  reduceStored(compute, *pairs, inner);
+  return true;
+}
+
 unsigned RankSumming::rewrite(ComputeOp compute) {
   unsigned count = 0;
   for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
     if (std::optional<RankedReduction> ranked = matchRankedReduction(compute, reduce);
         ranked && pays(compute, *ranked)) {
       replace(compute, *ranked);
+      ++count;
+    } else if (rewritePairs(compute, reduce)) {
       ++count;
     }
   if (count > 0)
