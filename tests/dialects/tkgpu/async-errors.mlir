@@ -438,3 +438,38 @@ tkgpu.func @f args [] {
   tkgpu.keep_finite %stage after %p : <[32, 64], bf16 order = [1, 0]>, <2>
   tkgpu.return
 }
+
+// -----
+
+#one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+tkgpu.func @f args ["o", "m"] {
+^bb0(%o: tensor<32xf32, #one>, %m: tensor<32x1xf32>):
+  // expected-error @below {{expected a reference of the tile's type}}
+  %p = tkgpu.repair %o under %m : tensor<32x1xf32> {
+  ^bb0(%place: index, %reference: f32):
+    tkgpu.element_end %reference : f32
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// -----
+
+#one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+tkgpu.func @f args ["o", "sum"] {
+^bb0(%o: tensor<32xf32, #one>, %sum: f32):
+  // expected-error @below {{expected an f32 as the last argument of the body}}
+  %p = tkgpu.repair %o under %o : tensor<32xf32, #one> {
+  ^bb0(%place: index):
+    tkgpu.element_end %sum : f32
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// -----
+
+// expected-error @below {{expected a reference at the end of the body exactly if a result is one}}
+tkgpu.element "attention_state1" result 1 under 0 arguments [-1] {
+^bb0(%i: index):
+  %sum = arith.constant 0.0 : f32
+  tkgpu.element_end %sum : f32
+}
