@@ -79,6 +79,13 @@ inline constexpr double outputsOfSmallTile = 32 * 32;
 
 } // namespace tk::limits::order_factors
 
+namespace tk::limits::decayed_sums {
+
+/// The elements of a chunk: as many as a tile of a product on CUDA cores has rows.
+inline constexpr int64_t chunk = 64;
+
+} // namespace tk::limits::decayed_sums
+
 namespace tk::limits::pack_operands {
 
 /// The fewest rows, columns and elements that tiles of pairs are cut from, and the multiple of the

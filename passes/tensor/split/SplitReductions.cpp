@@ -20,7 +20,8 @@
 // Before, rows of products and elements of reductions that have a key are sorted by it
 // (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
 // an index becomes a range of that index (IndexKeys.cpp). Sums of products of three or more factors
-// are computed pair by pair (OrderFactors.cpp). Windows of several axes are reduced one axis after
+// are computed pair by pair (OrderFactors.cpp). Sums of elements that decay with distance go over
+// chunks (DecayedSums.cpp). Windows of several axes are reduced one axis after
 // the other (SplitWindows.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
@@ -50,6 +51,7 @@
 #include "passes/tensor/keys/SumByKey.h"
 #include "passes/tensor/keys/SumByRank.h"
 #include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/split/DecayedSums.h"
 #include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
 #include "passes/tensor/split/PlanParts.h"
@@ -207,7 +209,7 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       own.eraseUnused();
     for (auto [name, rewrite] :
          {std::pair("counts", &countByDigits), std::pair("key-ranges", &boundTerms),
-          std::pair("ranks", &sumByRank)})
+          std::pair("ranks", &sumByRank), std::pair("decays", &splitDecayedSums)})
       patterns.run(name, [&, rewrite = rewrite] {
         for (KernelOp kernel : kernels)
           numSplit += rewrite(kernel);
