@@ -82,8 +82,8 @@ Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embeddin
   return sharing;
 }
 
-/// The index of `large` that `small` lacks, if that is one and the innermost one, and there are rows
-/// for all multiprocessors, each of which a block holds.
+/// The index of `large` that `small` lacks, if that is one and the innermost one, and there are
+/// rows for all multiprocessors, each of which a block holds.
 static std::optional<unsigned> findRowIndex(ComputeOp small, ComputeOp large,
                                             ArrayRef<unsigned> embedding) {
   const unsigned last = large.getNumIndices() - 1;

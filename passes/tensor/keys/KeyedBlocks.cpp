@@ -210,15 +210,13 @@ Value TermSorting::reduceKey(const KeyedReduction &keyed) {
     lower.push_back(writer.constant(at, 0));
     upper.push_back(reduce.getUpper()[n]);
   }
-  auto sum =
-      ReduceOp::create(at, loc, reduce.getKind(0), over, lower, upper,
-                       reduce.getResult(0).getType(),
-                       [&](OpBuilder &in, Location, ValueRange place) -> Value {
-                         Value row = writer.loadIndex(in, order.blockRow,
-                                                      {place[0], writer.constant(in, 0)}, -1);
-                         return copyElement(in, keyed, reduce.getYield().getValues()[0], place[0],
-                                            row, columns, place.drop_front());
-                       });
+  auto sum = ReduceOp::create(
+      at, loc, reduce.getKind(0), over, lower, upper, reduce.getResult(0).getType(),
+      [&](OpBuilder &in, Location, ValueRange place) -> Value {
+        Value row = writer.loadIndex(in, order.blockRow, {place[0], writer.constant(in, 0)}, -1);
+        return copyElement(in, keyed, reduce.getYield().getValues()[0], place[0], row, columns,
+                           place.drop_front());
+      });
   setTypicalTerms(sum, keyed);
   padRows(sum);
   return sum.getResult(0);

@@ -109,8 +109,8 @@ static bool areUnaligned(KernelOp kernel, ReduceOp reduce, Operation *product) {
   });
 }
 
-/// Are both factors computed from what is loaded along the sum, for warps to multiply? Each has rows
-/// or columns of its own.
+/// Are both factors computed from what is loaded along the sum, for warps to multiply? Each has
+/// rows or columns of its own.
 static bool areComputed(ReduceOp reduce, Operation *product) {
   auto isLoaded = [](Value factor) { return isa_and_nonnull<LoadOp>(factor.getDefiningOp()); };
   return reduce.getPrecision() == Precision::Default && isMatrixProduct(reduce) &&
@@ -209,8 +209,8 @@ ReduceOp tk::findGroup(ComputeOp compute, ReduceOp reduce) {
              : ReduceOp();
 }
 
-/// Is `other` a sum of so few terms beside those of `reduce` that it may be computed where the parts
-/// are added up? Neither needs the other: of a layer's weights and an adapter's, say.
+/// Is `other` a sum of so few terms beside those of `reduce` that it may be computed where the
+/// parts are added up? Neither needs the other: of a layer's weights and an adapter's, say.
 static bool isShortBeside(ReduceOp other, ReduceOp reduce) {
   auto kernel = reduce->getParentOfType<KernelOp>();
   if (other->getBlock() != reduce->getBlock() || !isPlainSum(other) || !isPlainSum(reduce) ||
@@ -219,7 +219,8 @@ static bool isShortBeside(ReduceOp other, ReduceOp reduce) {
     return false;
   std::optional<int64_t> few = getSizeFact(kernel, other.getUpper()[0]).upper,
                          many = getSizeFact(kernel, reduce.getUpper()[0]).upper;
-  return few && many && *few <= limits::split_contractions::mostTermsBeside && *few * limits::split_contractions::timesTermsBeside <= *many;
+  return few && many && *few <= limits::split_contractions::mostTermsBeside &&
+         *few * limits::split_contractions::timesTermsBeside <= *many;
 }
 
 ReduceOp tk::getSplitContraction(ComputeOp compute) {
@@ -236,7 +237,7 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
     return false;
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) || isShortBeside(other, reduce) ? WalkResult::advance()
-                                                                      : WalkResult::interrupt();
+                                                                     : WalkResult::interrupt();
   });
   if (others.wasInterrupted() || !hasTiles(compute, reduce) ||
       reduce->getBlock() != compute.getBlock())

@@ -83,8 +83,8 @@ static unsigned columnOf(ComputeOp compute) {
   std::optional<unsigned> along;
   for (auto reduce : compute.getBlock()->getOps<ReduceOp>())
     reduce.walk([&](LoadOp load) {
-      if (BlockArgument index = load.getIndices().empty() ? BlockArgument()
-                                                          : columnOf(load, reduce, compute))
+      if (BlockArgument index =
+              load.getIndices().empty() ? BlockArgument() : columnOf(load, reduce, compute))
         along = std::max(along.value_or(0), index.getArgNumber());
     });
   if (along)

@@ -4,7 +4,8 @@
 // This pass cuts the reduction into parts that different blocks compute (split-K).
 //
 // 1. Find a compute op that sums products of two operands over one index from 0, and no others but
-//    of few terms. The result must have several rows and several columns. The target must have wgmma.
+//    of few terms. The result must have several rows and several columns. The target must have
+//    wgmma.
 // 2. Choose the number of parts by the kind of the operands:
 //    * 16-bit operands and 8-bit floats for wgmma: the number with the least predicted time of the
 //      best tile (WarpgroupTiles.h), plus storing and adding the parts. A part has at least 1024
@@ -12,7 +13,8 @@
 //    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
 //      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
 //      groups, each a product that is scaled, is cut between groups.
-//    * Operands that threads compute, or load from rows of no alignment, for mma.sync: as many parts
+//    * Operands that threads compute, or load from rows of no alignment, for mma.sync: as many
+//    parts
 //      as keep the multiprocessors busy.
 //    * f32 and f64 operands for CUDA cores or mma.sync, loaded or computed: as many parts as keep
 //      the multiprocessors busy with the best tile (CoreTiles.h), at most 64.

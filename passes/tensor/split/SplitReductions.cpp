@@ -162,8 +162,7 @@ public:
     for (ComputeOp partial : llvm::to_vector(partials)) {
       auto reduces = partial.getBlock()->getOps<ReduceOp>();
       if (llvm::all_of(reduces, [&](ReduceOp reduce) {
-            return reduce.getNumIndices() > 1 && runsAcross(reduce, partial) &&
-                   !readsRows(reduce);
+            return reduce.getNumIndices() > 1 && runsAcross(reduce, partial) && !readsRows(reduce);
           }))
         numSplit += splitAll(partial);
     }
