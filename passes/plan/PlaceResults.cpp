@@ -4,12 +4,14 @@
 // parameter still holds old elements while the launch runs, so the write may destroy elements that
 // are read later.
 //
-// 1. Keep a returned value as it is if it is a result of a compute op and is returned once.
-// 2. If the value replaces a parameter, two more conditions hold. No later compute op reads the
+// 1. Move compute ops that read old elements of an `inout` parameter before the one that replaces
+//    these, if they do not need its results.
+// 2. Keep a returned value as it is if it is a result of a compute op and is returned once.
+// 3. If the value replaces a parameter, two more conditions hold. No later compute op reads the
 //    parameter. The value's own compute op reads only the element that it writes.
-// 3. Mark a compute op `tk.in_place` if it reads the parameter that it replaces, because two of its
+// 4. Mark a compute op `tk.in_place` if it reads the parameter that it replaces, because two of its
 //    buffers are then one.
-// 4. For any other value add a compute op at the end of the kernel that copies the value. The
+// 5. For any other value add a compute op at the end of the kernel that copies the value. The
 //    original is then in scratch memory. If the value is a parameter that another result replaces,
 //    copy it to scratch memory first.
 //
@@ -23,7 +25,10 @@
 #include "passes/Passes.h"
 
 #include "dialects/tk/TkDialect.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+
+#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_PLACERESULTS
@@ -64,6 +69,68 @@ bool mayReplace(OpResult value, Value param) {
       return false;
   }
   return true;
+}
+
+/// The statement of `value`; null if it has none.
+ComputeOp statementOf(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  return result ? dyn_cast<ComputeOp>(result.getOwner()) : ComputeOp();
+}
+
+/// Does `reader` replace a parameter that what stands from `from` on up to it reads?
+bool replacesReadBetween(KernelOp kernel, ComputeOp reader, ComputeOp from) {
+  unsigned next = kernel.getResultNames().size();
+  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments())) {
+    if (!kernel.getParam(i).getInout() ||
+        statementOf(kernel.getReturn().getResults()[next++]) != reader)
+      continue;
+    for (Operation *user : param.getUsers()) {
+      Operation *around = reader->getBlock()->findAncestorOpInBlock(*user);
+      if (isa<ComputeOp>(around) && around != reader && !around->isBeforeInBlock(from) &&
+          around->isBeforeInBlock(reader))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Moves `reader`, which needs nothing of `writer`, before it, with what it needs.
+void moveBefore(ComputeOp reader, ComputeOp writer) {
+  llvm::SetVector<Operation *> needed;
+  needed.insert(reader);
+  for (size_t n = 0; n < needed.size(); ++n)
+    for (Value input : getInputs(needed[n])) {
+      Operation *op = input.getDefiningOp();
+      if (op && op->getBlock() == writer->getBlock() && writer->isBeforeInBlock(op))
+        needed.insert(op);
+    }
+  SmallVector<Operation *> inOrder = needed.takeVector();
+  llvm::sort(inOrder, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : inOrder)
+    op->moveBefore(writer);
+}
+
+/// Lets statements that read the old elements of a parameter come before the one that replaces
+/// them.
+void readBeforeReplacing(KernelOp kernel) {
+  unsigned next = kernel.getResultNames().size();
+  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments())) {
+    if (!kernel.getParam(i).getInout())
+      continue;
+    ComputeOp writer = statementOf(kernel.getReturn().getResults()[next++]);
+    if (!writer)
+      continue;
+    llvm::SetVector<ComputeOp> readers;
+    for (Operation *user : param.getUsers())
+      if (auto reader = dyn_cast<ComputeOp>(writer->getBlock()->findAncestorOpInBlock(*user));
+          reader && writer->isBeforeInBlock(reader))
+        readers.insert(reader);
+    Dependence onResult(writer->getResults());
+    for (ComputeOp reader : readers)
+      if (!llvm::any_of(getInputs(reader), [&](Value input) { return onResult.on(input); }) &&
+          !replacesReadBetween(kernel, reader, writer))
+        moveBefore(reader, writer);
+  }
 }
 
 struct PlaceResults : tk::impl::PlaceResultsBase<PlaceResults> {
@@ -134,8 +201,10 @@ struct PlaceResults : tk::impl::PlaceResultsBase<PlaceResults> {
   }
 
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      readBeforeReplacing(kernel);
       runOnKernel(kernel);
+    }
   }
 };
 
