@@ -213,7 +213,91 @@ def kvwrite(cache, k, slot):
     cache.index_copy_(0, slot.long(), k)
 
 
+def penalty(z, prev, p):
+    chosen = z.gather(1, prev.long())
+    return z.scatter(1, prev.long(), torch.where(chosen > 0, chosen / p[:, None], chosen * p[:, None]))
+
+
+def power(w, v):
+    u = F.normalize(w @ v, dim=0)
+    n = F.normalize(w.mT @ u, dim=0)
+    return u, n, (u * (w @ n)).sum()
+
+
+def largest_four(x, w):
+    z = (x @ w.mT).float()
+    kept = torch.topk(z, 4)
+    return torch.softmax(torch.full_like(z, -torch.inf).scatter(1, kept.indices, kept.values), -1)
+
+
+def mixer(x, g, be, w1, b1, w2, b2):
+    normed = F.layer_norm(x.float(), (x.shape[-1],), g, be).bfloat16()
+    h = F.gelu(torch.einsum("fs,bsc->bfc", w1, normed) + b1[:, None]).bfloat16()
+    return (x + torch.einsum("sf,bfc->bsc", w2, h) + b2[:, None]).bfloat16()
+
+
+def state_step(s, x, dt, a, b, c, d):
+    t = F.softplus(dt)
+    s.mul_(torch.exp(t * a)[..., None, None]).add_((t[..., None] * x).unsqueeze(-1) * b[:, None, None])
+    return ((s * c[:, None, None]).sum(-1) + d[:, None] * x).bfloat16()
+
+
+def delta_step(s, q, k, v, beta, g):
+    s.mul_(torch.exp(g)[..., None, None])
+    u = beta[..., None] * (v - torch.einsum("bhij,bhi->bhj", s, k.float()))
+    s.add_(k.float().unsqueeze(-1) * u.unsqueeze(-2))
+    return torch.einsum("bhij,bhi->bhj", s, q.float()).bfloat16()
+
+
+def rows_in_8_bits(x, w, sw, bias):
+    s = x.abs().amax(1, keepdim=True).float() / 127
+    return (torch._int_mm((x / s).round().to(torch.int8), w.mT) * s * sw + bias).bfloat16()
+
+
+def depthwise(x, w, b, a):
+    y = F.conv2d(x.permute(0, 3, 1, 2), w.permute(2, 0, 1).unsqueeze(1), b, padding=1, groups=x.shape[-1])
+    return F.prelu(y, a.bfloat16()).permute(0, 2, 3, 1)
+
+
+def ordered_pairs(p, n):
+    n = n.sort().values
+    places = torch.searchsorted(n, p) + torch.searchsorted(n, p, right=True)
+    return (places.double().sum() / (2 * p.numel() * n.numel())).float()
+
+
+def rank_gate(x, k):
+    order = x.argsort(1, descending=True, stable=True)
+    rank = torch.empty_like(order).scatter_(1, order, torch.arange(x.shape[1], device="cuda").expand_as(order))
+    return torch.where(rank < k, x, 0.0), rank
+
+
+def frontier(cost, value, budget):
+    cost, order = cost.sort(1)
+    best = value.gather(1, order).cummax(1).values
+    place = torch.searchsorted(cost, budget, right=True) - 1
+    return torch.where(place >= 0, best.gather(1, place.clamp(min=0)), -torch.inf)
+
+
+def cox(h, time, event):
+    order = time.argsort(descending=True)
+    h = h[order]
+    return ((torch.logcumsumexp(h, 0) - h) * (event[order] != 0)).sum()
+
+
+def ecdf(x, z):
+    x, sample = x.sort().values, z.sort().values
+    f = torch.searchsorted(x, z, right=True) / x.numel()
+    return (f - torch.searchsorted(sample, z, right=True) / z.numel()).abs().max()
+
+
 FORMULAS = {
+    "bucketize": lambda x, edges: torch.bucketize(x, edges.sort().values, right=True).int(),
+    "combine": lambda y, slot, w: (w.unsqueeze(-1) * y[slot.long()]).sum(1).bfloat16(),
+    "conv_channels_first": lambda x, w: F.conv2d(x, w, padding=1), "cox": cox, "delta_step": delta_step,
+    "dwprelu": depthwise, "ecdf": ecdf, "frontier": frontier,
+    "gelu_layer": lambda x, w, b: F.gelu(x @ w.mT + b, approximate="tanh").bfloat16(), "mixer": mixer,
+    "moetopk": largest_four, "orderedpairs": ordered_pairs, "penalty": penalty, "power": power, "rankgate": rank_gate,
+    "step": state_step, "w8a8": rows_in_8_bits,
     "append": append, "adaptivepool": lambda x: F.adaptive_avg_pool2d(x, 7),
     "alibigrad": alibi, "attention_weights": weights, "weights": weights, "causal": causal, "means": means,
     "logs": lambda x, w: F.log_softmax((x @ w.mT).float(), -1), "norms": lambda x, w: F.normalize(x @ w.mT, dim=-1),
