@@ -141,27 +141,27 @@ std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least, b
     if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
       return std::nullopt;
   }
-  Split best{1};
-  int64_t most = 0;
-  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
-    if (isCut(i))
-      continue;
-    int64_t count = std::max<int64_t>(countOf(reduce, i), 1);
-    int64_t others = std::max<int64_t>(terms / count, 1);
-    const bool isAlong = !isColumn && readsAlong(reduce, reduce.getIndex(i));
-    int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
-    // A run is shorter where long ones would leave multiprocessors without a part.
-    int64_t run = isAlong ? leastRun : 1;
-    while (run > shortestRun && llvm::divideCeilSigned(count, run) < parts)
-      run /= 2;
-    length = llvm::PowerOf2Ceil(std::max(length, run));
-    int64_t numParts = llvm::divideCeil(count, length);
-    if (numParts > (most > 1 ? 2 * most : most)) {
-      most = numParts;
-      best = {length, false, i, isAlong};
+  // Runs are shorter where long ones would leave most multiprocessors without a part.
+  for (int64_t longest = leastRun;; longest /= 2) {
+    Split best{1};
+    int64_t most = 0;
+    for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+      if (isCut(i))
+        continue;
+      int64_t count = std::max<int64_t>(countOf(reduce, i), 1);
+      int64_t others = std::max<int64_t>(terms / count, 1);
+      const bool isAlong = !isColumn && readsAlong(reduce, reduce.getIndex(i));
+      int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
+      length = llvm::PowerOf2Ceil(std::max(length, isAlong ? longest : 1));
+      int64_t numParts = llvm::divideCeil(count, length);
+      if (numParts > (most > 1 ? 2 * most : most)) {
+        most = numParts;
+        best = {length, false, i, isAlong};
+      }
     }
+    if (longest <= shortestRun || most * blocksOfTotals >= parts)
+      return best;
   }
-  return best;
 }
 
 /// Is a term of `reduce` computed from products whose factors run along its index `position`?
