@@ -86,7 +86,7 @@ static ReduceOp combinePlaces(ReduceOp reduce, const Parts &parts, OpBuilder &bu
 }
 
 Value tk::splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
-                        SmallVectorImpl<ComputeOp> &earlier) {
+                     SmallVectorImpl<ComputeOp> &earlier) {
   Location loc = reduce.getLoc();
   auto partial = cast<ComputeOp>(createPartial(
       reduce, compute, parts, {".partial"},
