@@ -17,8 +17,12 @@ def main():
     if not chosen:
         sys.exit(f"{executable} lists no tests")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(f'"{name}"' for name in chosen) + "\n")
+        # A comma would end a name, even between quotation marks.
+        file.write("\n".join('"' + name.replace(",", "\\,") + '"' for name in chosen) + "\n")
         file.flush()
+        found = subprocess.run([executable, "--input-file", file.name, "--list-test-names-only"], capture_output=True, text=True).stdout
+        if found.split("\n")[:-1] != chosen:
+            sys.exit(f"{executable} does not find all of the tests by their names")
         print(f"{len(chosen)} of {len(names)} tests", flush=True)
         sys.exit(subprocess.run([executable, "--input-file", file.name]).returncode)
 
