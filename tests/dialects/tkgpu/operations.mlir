@@ -704,10 +704,10 @@ tkgpu.func @histogram args [] {
 }
 
 // CHECK-LABEL: tkgpu.func @sort
-// CHECK: tkgpu.sort %{{.*}} : tensor<256xi64> -> tensor<256xi64>
+// CHECK: tkgpu.sort %{{.*}} : tensor<4096xi64> -> tensor<4096xi64>
 tkgpu.func @sort args [] {
-  %keys = arith.constant dense<1> : tensor<256xi64>
-  %sorted = tkgpu.sort %keys : tensor<256xi64> -> tensor<256xi64>
+  %keys = arith.constant dense<1> : tensor<4096xi64>
+  %sorted = tkgpu.sort %keys : tensor<4096xi64> -> tensor<4096xi64>
   tkgpu.return
 }
 
