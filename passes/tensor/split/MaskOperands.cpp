@@ -35,6 +35,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/limits/Splits.h"
+#include "passes/tensor/split/CommonQuotients.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -247,17 +248,7 @@ bool OperandMasking::run(ComputeOp compute, ReduceOp reduce) {
   note(reduce, passName, Verdict::Derived,
        "the condition of the " + describe(reduce) +
            " makes the operand 0 that has its indices; results that are NaN are computed again");
-  Location loc = reduce.getLoc();
-  Value stored = storeProduct(compute, reduce);
-  OpBuilder builder(reduce);
-  Value result = LoadOp::create(builder, loc, stored, compute.getBlock()->getArguments(), Value());
-  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, result, result);
-  Value end =
-      arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0], reduce.getLower()[0]);
-  reduce.getUpperMutable()[0].set(end);
-  builder.setInsertionPointAfter(reduce);
-  auto chosen = arith::SelectOp::create(builder, loc, isNaN, reduce.getResult(0), result);
-  reduce.getResult(0).replaceAllUsesExcept(chosen, chosen);
+  checkSum(compute, reduce, storeProduct(compute, reduce));
   return true;
 }
 
