@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/BoundTerms.h"
 
+#include "passes/analysis/EqualComputes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -158,17 +159,9 @@ Value TermBounds::storeEnd(StringRef suffix, ReduceKind kind) {
 /// Of `stored`, the compute op that computes what `made` does; else `made`, which is added.
 static Value shareStored(Value made, SmallVectorImpl<ComputeOp> &stored) {
   auto own = made.getDefiningOp<ComputeOp>();
-  for (ComputeOp other : stored) {
-    ScalarEquality equality;
-    if (!equality.equal(other.getExtents(), own.getExtents()))
-      continue;
-    for (auto [a, b] :
-         llvm::zip_equal(other.getBlock()->getArguments(), own.getBlock()->getArguments()))
-      equality.identify(a, b);
-    if (equality.equal(other.getYield().getValues(), own.getYield().getValues())) {
-      own.erase();
-      return other.getResult(0);
-    }
+  if (ComputeOp other = findEqual(stored, own)) {
+    own.erase();
+    return other.getResult(0);
   }
   stored.push_back(own);
   return made;

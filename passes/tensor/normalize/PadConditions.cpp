@@ -206,16 +206,13 @@ void tk::computeNaNAgain(ReduceOp reduce, Value result) {
   reduce.getResult(0).replaceAllUsesExcept(chosen, chosen);
 }
 
-/// Stores the product by itself, with its results in f32, and lets `reduce` compute those again
-/// that are NaN.
-static void storeProduct(ComputeOp compute, ReduceOp reduce) {
-  auto kernel = compute->getParentOfType<KernelOp>();
+ComputeOp tk::copySum(ComputeOp compute, ReduceOp reduce, StringRef suffix) {
   OpBuilder builder(compute);
   SmallVector<StringRef> names;
   for (Attribute name : compute.getIndexNames())
     names.push_back(cast<StringAttr>(name).getValue());
-  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".padded").str();
-  auto stored = ComputeOp::create(
+  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str();
+  return ComputeOp::create(
       builder, reduce.getLoc(), names, compute.getExtents(),
       ArrayRef<Type>{reduce.getResult(0).getType()}, ArrayRef<StringRef>{name},
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange indices) {
@@ -224,6 +221,14 @@ static void storeProduct(ComputeOp compute, ReduceOp reduce) {
         YieldOp::create(body, at,
                         cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping));
       });
+}
+
+/// Stores the product by itself, with its results in f32, and lets `reduce` compute those again
+/// that are NaN.
+static void storeProduct(ComputeOp compute, ReduceOp reduce) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  ComputeOp stored = copySum(compute, reduce, ".padded");
+  OpBuilder builder(compute);
   stored->setAttr(storedApartAttrName, builder.getUnitAttr());
   ReduceOp copy = *stored.getBlock()->getOps<ReduceOp>().begin();
   Location loc = reduce.getLoc();

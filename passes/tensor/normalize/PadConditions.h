@@ -17,6 +17,10 @@ bool padConditions(ComputeOp compute, bool splits);
 /// True if each part of `condition` only says that a place of one of `loads` is inside its tensor.
 bool saysInside(KernelOp kernel, mlir::Value condition, llvm::ArrayRef<LoadOp> loads);
 
+/// A compute op of `reduce` alone, ahead of `compute`, with its results as they are. Its name is
+/// that of the first result of `compute`, and `suffix`.
+ComputeOp copySum(ComputeOp compute, ReduceOp reduce, llvm::StringRef suffix);
+
 /// Replaces the sum `reduce` by `result`, which stands before it. A result that is NaN is computed
 /// again by the sum.
 void computeNaNAgain(ReduceOp reduce, mlir::Value result);

@@ -145,33 +145,3 @@ void tk::multiplyByReciprocals(ReduceOp reduce, Value row, Value column) {
     quotient.erase();
   }
 }
-
-ComputeOp tk::copySum(ComputeOp compute, ReduceOp reduce) {
-  OpBuilder builder(compute);
-  SmallVector<StringRef> names;
-  for (Attribute name : compute.getIndexNames())
-    names.push_back(cast<StringAttr>(name).getValue());
-  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".sum").str();
-  return ComputeOp::create(
-      builder, reduce.getLoc(), names, compute.getExtents(),
-      ArrayRef<Type>{reduce.getResult(0).getType()}, ArrayRef<StringRef>{name},
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange indices) {
-        IRMapping mapping;
-        mapping.map(compute.getBlock()->getArguments(), indices);
-        YieldOp::create(body, at,
-                        cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping));
-      });
-}
-
-void tk::checkSum(ComputeOp compute, ReduceOp reduce, Value stored) {
-  Location loc = reduce.getLoc();
-  OpBuilder builder(reduce);
-  Value sum = LoadOp::create(builder, loc, stored, compute.getBlock()->getArguments(), Value());
-  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, sum, sum);
-  Value end =
-      arith::SelectOp::create(builder, loc, isNaN, reduce.getUpper()[0], reduce.getLower()[0]);
-  reduce.getUpperMutable()[0].set(end);
-  builder.setInsertionPointAfter(reduce);
-  auto chosen = arith::SelectOp::create(builder, loc, isNaN, reduce.getResult(0), sum);
-  reduce.getResult(0).replaceAllUsesExcept(chosen, chosen);
-}

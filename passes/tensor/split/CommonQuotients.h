@@ -14,11 +14,6 @@ bool hasCommonQuotients(ReduceOp reduce, mlir::Value row, mlir::Value column);
 /// operands is not in the range in which they are rounded as quotients are.
 void multiplyByReciprocals(ReduceOp reduce, mlir::Value row, mlir::Value column);
 
-/// A compute op of `reduce` alone, ahead of `compute`.
-ComputeOp copySum(ComputeOp compute, ReduceOp reduce);
-/// Has `compute` read the sum `stored`, and compute it by `reduce` where that is NaN.
-void checkSum(ComputeOp compute, ReduceOp reduce, mlir::Value stored);
-
 } // namespace tk
 
 #endif // TK_PASSES_TENSOR_SPLIT_COMMONQUOTIENTS_H

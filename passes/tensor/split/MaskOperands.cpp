@@ -35,7 +35,7 @@
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/limits/Splits.h"
-#include "passes/tensor/split/CommonQuotients.h"
+#include "passes/tensor/normalize/PadConditions.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -214,20 +214,7 @@ bool OperandMasking::pays(ComputeOp compute, ReduceOp reduce, const MaskedProduc
 
 /// Stores the sums of `reduce` by a compute op of their own.
 Value OperandMasking::storeProduct(ComputeOp compute, ReduceOp reduce) {
-  OpBuilder builder(compute);
-  SmallVector<StringRef> names;
-  for (Attribute name : compute.getIndexNames())
-    names.push_back(cast<StringAttr>(name).getValue());
-  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".product").str();
-  auto stored = ComputeOp::create(
-      builder, reduce.getLoc(), names, compute.getExtents(),
-      ArrayRef<Type>{reduce.getResult(0).getType()}, ArrayRef<StringRef>{name},
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange indices) {
-        IRMapping mapping;
-        mapping.map(compute.getBlock()->getArguments(), indices);
-        YieldOp::create(body, at,
-                        cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping));
-      });
+  ComputeOp stored = copySum(compute, reduce, ".product");
   ReduceOp copy = *stored.getBlock()->getOps<ReduceOp>().begin();
   multiplyMasked(copy, *match(copy));
   eraseDead(stored);
@@ -248,7 +235,10 @@ bool OperandMasking::run(ComputeOp compute, ReduceOp reduce) {
   note(reduce, passName, Verdict::Derived,
        "the condition of the " + describe(reduce) +
            " makes the operand 0 that has its indices; results that are NaN are computed again");
-  checkSum(compute, reduce, storeProduct(compute, reduce));
+  Value stored = storeProduct(compute, reduce);
+  OpBuilder builder(reduce);
+  computeNaNAgain(reduce, LoadOp::create(builder, reduce.getLoc(), stored,
+                                         compute.getBlock()->getArguments(), Value()));
   return true;
 }
 

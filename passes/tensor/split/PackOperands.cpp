@@ -37,6 +37,7 @@
 #include "passes/machine/Costs.h"
 #include "passes/machine/OperationCost.h"
 #include "passes/machine/limits/Splits.h"
+#include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/split/CommonQuotients.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -301,7 +302,7 @@ bool OperandPacking::hoistQuotients(ComputeOp compute, ReduceOp reduce) {
   for (unsigned n = last; n-- > 0;) {
     if (!hasCommonQuotients(reduce, compute.getIndex(n), column))
       continue;
-    ComputeOp stored = copySum(compute, reduce);
+    ComputeOp stored = copySum(compute, reduce, ".sum");
     ReduceOp copy = *stored.getBlock()->getOps<ReduceOp>().begin();
     multiplyByReciprocals(copy, stored.getIndex(n), stored.getIndex(last));
     eraseDead(stored);
@@ -324,7 +325,9 @@ bool OperandPacking::hoistQuotients(ComputeOp compute, ReduceOp reduce) {
          "the " + describe(reduce) +
              " multiplies by reciprocals, which are had once for all pairs; results that are NaN "
              "are computed again");
-    checkSum(compute, reduce, stored.getResult(0));
+    OpBuilder builder(reduce);
+    computeNaNAgain(reduce, LoadOp::create(builder, reduce.getLoc(), stored.getResult(0),
+                                           compute.getBlock()->getArguments(), Value()));
     store(stored, copy, sides->rows, ".rows");
     store(stored, copy, sides->columns, ".columns");
     eraseDead(stored);

@@ -4,6 +4,7 @@
 // reduction of these in the place of the old one.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/EqualComputes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SplitReductions.h"
@@ -50,21 +51,6 @@ Operation *tk::createPartial(
                              Value number = isAcross ? indices.front() : indices.back();
                              YieldOp::create(inner, loc, body(inner, number, mapping));
                            });
-}
-
-ComputeOp tk::findEqual(ArrayRef<ComputeOp> statements, ComputeOp partial) {
-  for (ComputeOp other : statements) {
-    ScalarEquality equality;
-    if (other->getBlock() != partial->getBlock() ||
-        !equality.equal(other.getExtents(), partial.getExtents()))
-      continue;
-    for (auto [a, b] :
-         llvm::zip_equal(other.getBlock()->getArguments(), partial.getBlock()->getArguments()))
-      equality.identify(a, b);
-    if (equality.equal(other.getYield().getValues(), partial.getYield().getValues()))
-      return other;
-  }
-  return {};
 }
 
 /// Of `parts`, the one whose place's term is the extremum: that term is computed again.

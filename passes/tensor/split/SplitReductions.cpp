@@ -40,6 +40,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
+#include "passes/analysis/EqualComputes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/plan/ScheduleBlock.h"

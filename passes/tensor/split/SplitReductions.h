@@ -82,9 +82,6 @@ mlir::Operation *createPartial(ReduceOp reduce, ComputeOp compute, const Parts &
                                    mlir::OpBuilder &, mlir::Value number, mlir::IRMapping &mapping)>
                                    body);
 
-/// Of `statements`, one that computes what `partial` does; null if there is none.
-ComputeOp findEqual(llvm::ArrayRef<ComputeOp> statements, ComputeOp partial);
-
 /// A reduction of partial results, in the place of `reduce`. Those of `earlier` statements are used
 /// again.
 mlir::Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
