@@ -94,8 +94,8 @@ bool replacesReadBetween(KernelOp kernel, ComputeOp reader, ComputeOp from) {
   return false;
 }
 
-/// Moves `reader`, which needs nothing of `writer`, before it, with what it needs.
-void moveBefore(ComputeOp reader, ComputeOp writer) {
+/// `reader` and what it needs of the operations behind `writer`, in order.
+SmallVector<Operation *> neededBehind(ComputeOp reader, ComputeOp writer) {
   llvm::SetVector<Operation *> needed;
   needed.insert(reader);
   for (size_t n = 0; n < needed.size(); ++n)
@@ -106,7 +106,20 @@ void moveBefore(ComputeOp reader, ComputeOp writer) {
     }
   SmallVector<Operation *> inOrder = needed.takeVector();
   llvm::sort(inOrder, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *op : inOrder)
+  return inOrder;
+}
+
+/// Moves `reader`, which needs nothing of `writer`, before it, with what it needs, if none of these
+/// replaces a parameter that others read before.
+void moveBefore(KernelOp kernel, ComputeOp reader, ComputeOp writer) {
+  SmallVector<Operation *> needed = neededBehind(reader, writer);
+  bool replaces = llvm::any_of(needed, [&](Operation *op) {
+    auto compute = dyn_cast<ComputeOp>(op);
+    return compute && replacesReadBetween(kernel, compute, writer);
+  });
+  if (replaces)
+    return;
+  for (Operation *op : needed)
     op->moveBefore(writer);
 }
 
@@ -127,9 +140,9 @@ void readBeforeReplacing(KernelOp kernel) {
         readers.insert(reader);
     Dependence onResult(writer->getResults());
     for (ComputeOp reader : readers)
-      if (!llvm::any_of(getInputs(reader), [&](Value input) { return onResult.on(input); }) &&
-          !replacesReadBetween(kernel, reader, writer))
-        moveBefore(reader, writer);
+      if (writer->isBeforeInBlock(reader) && // else it moved with what needs it
+          !llvm::any_of(getInputs(reader), [&](Value input) { return onResult.on(input); }))
+        moveBefore(kernel, reader, writer);
   }
 }
 
