@@ -31,8 +31,7 @@ static constexpr llvm::StringLiteral reserved =
     "linux unix NULL assert";
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
-    : func(func), symbol(symbol), options(options), location(func.getLoc()),
-      valueNames(func, options.statement) {
+    : EmitterState(func, symbol, options) {
   holdsProducts = func.walk([](Operation *op) {
                         return isa<gpu::DotOp, gpu::WarpgroupDotOp>(op) ? WalkResult::interrupt()
                                                                         : WalkResult::advance();

@@ -8,31 +8,23 @@
 // The methods are spread over the files of this folder by family: EmitFunction (signature),
 // EmitNames, EmitScalar (single operations), EmitTile (tiles and fused loops), EmitCaps,
 // EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitScan, EmitPairs
-// (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
-// EmitDescriptors (factors of warpgroups' products), EmitTypes, EmitComments. What a method tells
-// of a tile or an operation is in TileAddresses.h, CappedTile.h and OperationParts.h.
+// (two reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitRoles,
+// EmitWarpgroup, EmitDescriptors (factors of warpgroups' products), EmitTypes, EmitComments. What a
+// method tells of a tile or an operation is in TileAddresses.h, CappedTile.h and OperationParts.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
 #define TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
 
-#include "compiler/codegen/cuda/CappedTile.h"
-#include "compiler/codegen/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/EmitterState.h"
 #include "compiler/codegen/cuda/OperationParts.h"
-#include "compiler/codegen/cuda/ScopedNames.h"
-#include "compiler/codegen/cuda/TileAddresses.h"
-#include "compiler/codegen/cuda/ValueNames.h"
 #include "dialects/tkgpu/TkGpuFields.h"
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
-
-#include <functional>
-#include <vector>
 
 namespace tk::gpu {
 class HistogramOp;
@@ -41,13 +33,15 @@ class SortOp;
 
 namespace tk::cuda {
 
-/// The barrier of the consumer's warps.
+/// The barrier of the consumer's warps. Barrier 0 is the whole block's.
 inline constexpr int kConsumerBarrier = 1;
+/// That of the first warpgroup; each has one.
+inline constexpr int kWarpgroupBarrier = kConsumerBarrier + 1;
 
 /// Declares the warpgroup products that a module's functions use; each is its own template.
 std::string warpgroupDeclarations(mlir::ModuleOp module);
 
-class KernelEmitter {
+class KernelEmitter : EmitterState {
 public:
   KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options);
   /// Appends the function to `text`.
@@ -358,51 +352,6 @@ private:
   /// Tells what the term of `dot` computes of the given elements and sum; returns the new sum.
   mlir::FailureOr<std::string> termOf(gpu::DotOp dot, llvm::ArrayRef<std::string> elements);
   Result emitWholeTile(mlir::Operation *op);
-
-  gpu::FuncOp func;
-  std::string symbol;
-  EmitOptions options;
-  mlir::Location location;
-  bool failed = false;
-
-  std::string body;
-  unsigned indent = 1;
-  std::string lineFile;
-  unsigned nextLine = 0;
-  /// The last comment: where it stands, the line of the source, and what the code does.
-  std::tuple<mlir::Block *, unsigned, std::string> commented;
-
-  ScopedNames used;
-  ValueNames valueNames;
-  llvm::StringSet<> telling; ///< names that say what a value is
-  llvm::DenseMap<mlir::Value, std::string> names;
-  std::string prologue;
-  llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, std::string> coordinates;
-  llvm::StringMap<std::string> hoistedNames;
-  bool usesLane = false, usesWarp = false;
-  bool clusterRuns = false; ///< all blocks of the cluster are known to have begun
-  std::string preparations; ///< statements of one thread, before others' data may come
-  std::string told, rounds; ///< what numbers are told through, and how often; empty before
-  std::string untold;       ///< a statement that waits for what the cluster joins next
-  /// Writes what the end of a loop's body receives from the cluster's other blocks.
-  std::vector<std::function<void()>> receives;
-
-  llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
-  llvm::StringMap<std::string> caps; ///< by factors: what their polynomial is called here
-  /// Of weights in a loop: what is declared before it.
-  llvm::DenseMap<mlir::Value, RowReferences> rowReferences;
-  /// Of products in a loop: what descriptors of their left factor are called, which are declared
-  /// before it.
-  llvm::DenseMap<mlir::Operation *, std::string> heldFactors;
-
-  llvm::SmallVector<mlir::Operation *> group;
-  llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;
-  /// While a group is being printed: its values that have no array, at the loop's register.
-  llvm::DenseMap<mlir::Value, std::string> groupLocals;
-
-  llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets, phaseOffsets;
-  unsigned plannedShared = 0, ownScratchBytes = 0, scratchBytes = 0;
-  bool holdsProducts = false; ///< beside which registers are short
 };
 
 } // namespace tk::cuda

@@ -6,6 +6,9 @@
 
 namespace tk {
 
+/// Folds and canonicalises the scalar expressions of the kernels in `root`.
+void foldExpressions(mlir::Operation *root);
+
 /// Replaces reductions and scans by an equal earlier one that dominates them; returns their number.
 unsigned mergeEqualReductions(ComputeOp compute);
 
