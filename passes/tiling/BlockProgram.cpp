@@ -170,6 +170,7 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
   addParallelAxes();
   if (failed(addStores()))
     return failure();
+  restoreScans();
   gpu::ReturnOp::create(at(0), loc);
   func.setArgNamesAttr(builder.getStrArrayAttr(llvm::to_vector_of<StringRef>(argumentNames)));
   SmallVector<Attribute> facts;

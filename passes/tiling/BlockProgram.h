@@ -304,6 +304,7 @@ private:
   std::optional<unsigned> axisOfScan(ScanOp op, bool isBackward);
   void bindTerms(ScanOp op, unsigned id, bool isBackward);
   TileValue scanAsReduction(ScanOp op);
+  void restoreScans();
 
   KernelOp kernel;
   ComputeOp compute;
@@ -320,6 +321,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> mergedExtents;
   llvm::DenseMap<mlir::Value, Axes> runningAxes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
+  llvm::DenseMap<mlir::Operation *, ReduceOp> reductionOf; ///< of a scan that is one
   /// Of factors that weights multiply, what is 0 where a mask leaves terms out for all rows: their
   /// loads, or themselves; with the conditions, and the rows.
   struct Unseen {

@@ -269,6 +269,10 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
 }
 
 TileValue BlockProgram::scanAsReduction(tk::ScanOp op) {
+  // A loop that is written twice comes here twice; the first time takes the scan's body.
+  tk::ReduceOp &known = reductionOf[op];
+  if (known)
+    return get(known.getResult(0));
   OpBuilder before(op);
   Location loc = op.getLoc();
   Value one = arith::ConstantIndexOp::create(before, loc, 1);
@@ -281,5 +285,15 @@ TileValue BlockProgram::scanAsReduction(tk::ScanOp op) {
       PrecisionAttr::get(before.getContext(), Precision::Default));
   reduction.getBody().takeBody(op.getBody());
   reduceTiles[reduction] = reduceTiles.lookup(op);
+  known = reduction;
   return get(reduction.getResult(0));
+}
+
+/// The body of a statement may be built again, as for single elements of its results.
+void BlockProgram::restoreScans() {
+  for (auto &[scan, reduction] : reductionOf) {
+    cast<tk::ScanOp>(scan).getBody().takeBody(reduction.getBody());
+    reduction.erase();
+  }
+  reductionOf.clear();
 }

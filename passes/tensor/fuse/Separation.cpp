@@ -32,14 +32,18 @@ static bool isStorable(Type type) {
 
 /// Where the values of an index end.
 static Value boundOf(BlockArgument index) {
+  if (auto scan = dyn_cast<ScanOp>(index.getOwner()->getParentOp()))
+    return scan.getUpper();
   if (auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp()))
     return reduce.getUpper()[index.getArgNumber()];
   return cast<ComputeOp>(index.getOwner()->getParentOp()).getExtents()[index.getArgNumber()];
 }
 
 Value tk::extentOf(BlockArgument index, ComputeOp compute) {
-  auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
-  if (reduce && !isConstantIntValue(reduce.getLower()[index.getArgNumber()], 0))
+  Operation *owner = index.getOwner()->getParentOp();
+  auto reduce = dyn_cast<ReduceOp>(owner);
+  if (isa<ScanOp>(owner) ||
+      (reduce && !isConstantIntValue(reduce.getLower()[index.getArgNumber()], 0)))
     return {};
   Value bound = boundOf(index);
   return isKernelLevel(bound, compute) ? bound : Value();
