@@ -207,6 +207,8 @@ inline constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
 inline constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 inline constexpr int64_t shortestPart = 1024;
+/// Those of warps, whose blocks wait for each step: of four steps.
+inline constexpr int64_t shortestPartOfWarps = 256;
 /// Parts of a sum in 16 bits at most.
 inline constexpr int64_t mostParts = 16;
 /// Of sums so much longer than that there are as many parts as have so many terms each.
@@ -228,8 +230,10 @@ inline constexpr int64_t shortestWidePart = 64, wideUnit = 32;
 /// and 17.1 for less than 16.0 where terms are.
 inline constexpr int64_t blocksThatRead = 2;
 inline constexpr double blocksThatFill = 1.14, costOfScaledTerms = 2;
-/// Each part is a term of its own where they are added up.
+/// Up to so many parts, each is a term of its own where they are added up.
 inline constexpr int64_t mostAskedParts = 64;
+/// More parts, up to so many, are added up by a loop: as blocks of a multiprocessor or two have.
+inline constexpr int64_t mostReducedParts = 512;
 
 } // namespace tk::limits::split_contractions
 

@@ -180,6 +180,10 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
   if (!outputs || !depth || compute.getNumIndices() < 2)
     return std::nullopt;
   double terms = *depth * reduce.getNumAccumulators();
+  // Parts of a sum have its terms together.
+  for (BlockArgument index : getIterationIndices(reduce.getLower()[0]))
+    if (index.getOwner() == compute.getBlock())
+      terms /= countElements(kernel, compute.getExtents()[index.getArgNumber()]).value_or(1);
   if (product.isWide) {
     double saved = 0;
     for (LoadOp factor : product.factors) {

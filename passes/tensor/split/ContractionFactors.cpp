@@ -233,7 +233,7 @@ ReduceOp tk::getSplitContraction(ComputeOp compute) {
 bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!hasFeature(target, Feature::WarpgroupProducts))
+  if (!target)
     return false;
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) || isShortBeside(other, reduce) ? WalkResult::advance()
@@ -246,10 +246,16 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
     return true;
   if (!isPlainSum(reduce))
     return false;
-  return findGroup(compute, reduce) ||
-         ((isMatrixProduct(reduce) ||
-           isComputedProduct(compute, reduce, reduce.getYield().getValues()[0])) &&
-          classifyFactors(compute->getParentOfType<KernelOp>(), reduce) != Factors::Unfit);
+  const bool onWarpgroups = hasFeature(target, Feature::WarpgroupProducts);
+  if (findGroup(compute, reduce))
+    return onWarpgroups;
+  if (!isMatrixProduct(reduce) &&
+      !isComputedProduct(compute, reduce, reduce.getYield().getValues()[0]))
+    return false;
+  const Factors factors = classifyFactors(compute->getParentOfType<KernelOp>(), reduce);
+  return onWarpgroups ? factors != Factors::Unfit
+                      : factors == Factors::Wide || factors == Factors::AsStored ||
+                            factors == Factors::Unaligned;
 }
 
 std::optional<ResultSize> tk::sizeOfResults(KernelOp kernel, ComputeOp compute) {

@@ -9,21 +9,21 @@
 // 2. Choose the number of parts by the kind of the operands:
 //    * 16-bit operands and 8-bit floats for wgmma: the number with the least predicted time of the
 //      best tile (WarpgroupTiles.h), plus storing and adding the parts. A part has at least 1024
-//      elements, and there are at most 16 parts.
+//      elements, and of more than 16 parts each has at least 8192.
 //    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
 //      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
 //      groups, each a product that is scaled, is cut between groups.
 //    * Operands that threads compute, or load from rows of no alignment, for mma.sync: as many
-//    parts
-//      as keep the multiprocessors busy.
+//      parts as keep the multiprocessors busy.
 //    * f32 and f64 operands for CUDA cores or mma.sync, loaded or computed: as many parts as keep
-//      the multiprocessors busy with the best tile (CoreTiles.h), at most 64.
+//      the multiprocessors busy with the best tile (CoreTiles.h).
 //    * `split k = n` in a schedule block: n parts, at most 64.
 // 3. A new compute op with the part as its first index computes the parts in the type of the sum.
 //    All parts have one length, a multiple of a tile's K. Padded loads give zeros past the end.
 //    Parts of groups, of f32 and of f64 have loop bounds instead. A scale that a run of elements
 //    shares is never cut.
-// 4. The old compute op adds the parts in a fixed order. Several sums of f32 or f64 in one loop are
+// 4. The old compute op adds the parts in a fixed order, more than 64 of them by a loop. Several
+// sums of f32 or f64 in one loop are
 //    cut together. Another sum of few terms stays with the old compute op.
 //
 // The pass declines if one part has the least predicted time, or if the sizes are unknown.
@@ -82,7 +82,12 @@ public:
       : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
         reduce(getSplitContraction(compute)), group(findGroup(compute, reduce)),
         factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)),
-        isPacked(factors == Factors::Converted && findPackedFactor(reduce)), loc(reduce.getLoc()) {}
+        isPacked(factors == Factors::Converted && findPackedFactor(reduce)),
+        onWarpgroups(
+            hasFeature(compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
+                           gpu::targetAttrName),
+                       Feature::WarpgroupProducts)),
+        loc(reduce.getLoc()) {}
 
   /// How many parts; 1 if there is no use in cutting.
   int64_t chooseParts(int64_t processors);
@@ -90,10 +95,11 @@ public:
 
 private:
   int64_t choosePartsToRead(int64_t processors);
-  int64_t choosePartsOfUnaligned(int64_t processors);
+  int64_t choosePartsOfWarps(int64_t processors);
   int64_t choosePartsOfWide(int64_t processors);
   bool endsWithParts(int64_t parts);
   ComputeOp createParts(Value parts, Value length);
+  Value addParts(ComputeOp partial, unsigned n, int64_t count);
   void takePart(ReduceOp part, Value number, Value length);
   void takeRange(ReduceOp part, Value number, Value length);
 
@@ -103,6 +109,7 @@ private:
   ReduceOp group;  ///< the product that `reduce` sums group by group, if it does
   Factors factors; ///< of `reduce` itself
   bool isPacked;   ///< one factor is computed from packed numbers
+  bool onWarpgroups;
   Location loc;
 };
 
@@ -142,8 +149,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
     return choosePartsToRead(processors);
   if (factors == Factors::Wide)
     return choosePartsOfWide(processors);
-  if (factors == Factors::Unaligned || factors == Factors::Computed)
-    return choosePartsOfUnaligned(processors);
+  if (factors == Factors::Unaligned || factors == Factors::Computed || !onWarpgroups)
+    return choosePartsOfWarps(processors);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
   if (!length || !size)
@@ -164,9 +171,9 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
     return parts == 1 ? time : time + costOfOutput * outputs * parts + costOfLaunch;
   };
   int64_t best = 1;
-  const int64_t most = std::clamp(*length / lengthOfManyParts, mostParts, mostAskedParts);
+  const int64_t most = std::clamp(*length / lengthOfManyParts, mostParts, mostReducedParts);
   for (int64_t parts = 2; parts <= std::min(most, *length / shortestPart); ++parts)
-    if (timeOf(parts) < timeOf(best))
+    if (timeOf(parts) < (parts > mostAskedParts ? worthOfMoreParts : 1) * timeOf(best))
       best = parts;
   bool isWorth = factors != Factors::Narrow || timeOf(best) < worthOfNarrowParts * timeOf(1);
   return isWorth ? best : 1;
@@ -201,9 +208,9 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
 }
 
-/// Rows of 16 bits that are not aligned, or factors that threads compute, which warps multiply: a
-/// block waits for each step.
-int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
+/// Factors that warps multiply, since there are no warpgroups, rows of 16 bits are not aligned, or
+/// threads compute them: a block waits for each step.
+int64_t ContractionSplit::choosePartsOfWarps(int64_t processors) {
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
   if (!length || !size)
@@ -213,7 +220,7 @@ int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
   // Rows of many tiles are stored with padding (tk-materialize-operands:pad), and read in bulk.
   // Warpgroups may multiply what threads compute, which is faster, if blocks do not share the sum.
   const int64_t mostTiles = factors == Factors::Computed ? processors / 4 : processors / 2;
-  if (tiles >= mostTiles)
+  if (onWarpgroups && tiles >= mostTiles)
     return 1;
   const double outputs = static_cast<double>(size->rows * size->columns * size->others);
   auto timeOf = [&](int64_t parts) {
@@ -224,7 +231,8 @@ int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
     return parts == 1 ? time : time + stored + cost::launch;
   };
   int64_t best = 1;
-  for (int64_t parts = 2; parts <= std::min(mostAskedParts, *length / shortestPart); ++parts)
+  for (int64_t parts = 2; parts <= std::min(mostReducedParts, *length / shortestPartOfWarps);
+       ++parts)
     if (timeOf(parts) < worthOfMoreParts * timeOf(best))
       best = parts;
   return best;
@@ -249,7 +257,7 @@ int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
     return parts == 1 ? least : least + added;
   };
   int64_t best = 1;
-  for (int64_t parts = 2; parts <= std::min(mostAskedParts, *length / shortestWidePart); ++parts)
+  for (int64_t parts = 2; parts <= std::min(mostReducedParts, *length / shortestWidePart); ++parts)
     if (timeOf(parts) < worthOfMoreParts * timeOf(best))
       best = parts;
   return best;
@@ -357,16 +365,32 @@ void ContractionSplit::apply(int64_t count) {
   ComputeOp partial = createParts(constant(count), length);
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed in " + Twine(count) + " parts (split-K)");
-  OpBuilder body(reduce);
-  for (unsigned n = 0; n < reduce.getNumResults(); ++n) {
-    Value sum;
-    for (int64_t part = 0; part < count; ++part) {
-      SmallVector<Value> at = {arith::ConstantIndexOp::create(body, loc, part)};
-      llvm::append_range(at, compute.getBlock()->getArguments());
-      Value term = LoadOp::create(body, loc, partial->getResult(n), at, Value());
-      sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
-    }
-    reduce.getResult(n).replaceAllUsesWith(sum);
-  }
+  for (unsigned n = 0; n < reduce.getNumResults(); ++n)
+    reduce.getResult(n).replaceAllUsesWith(addParts(partial, n, count));
   reduce.erase();
+}
+
+/// The sum of the parts of result `n`: written out, or a loop where that would be long.
+Value ContractionSplit::addParts(ComputeOp partial, unsigned n, int64_t count) {
+  OpBuilder body(reduce);
+  auto load = [&](OpBuilder &builder, Value part) -> Value {
+    SmallVector<Value> at = {part};
+    llvm::append_range(at, compute.getBlock()->getArguments());
+    return LoadOp::create(builder, loc, partial->getResult(n), at, Value());
+  };
+  if (count > mostAskedParts)
+    return ReduceOp::create(
+               body, loc, ReduceKind::Sum,
+               ArrayRef<StringRef>{cast<StringAttr>(partial.getIndexNames()[0]).getValue()},
+               ValueRange{arith::ConstantIndexOp::create(body, loc, 0)},
+               ValueRange{partial.getExtents()[0]},
+               getElementTypeOrSelf(partial->getResult(n).getType()),
+               [&](OpBuilder &inner, Location, ValueRange index) { return load(inner, index[0]); })
+        .getResult(0);
+  Value sum;
+  for (int64_t part = 0; part < count; ++part) {
+    Value term = load(body, arith::ConstantIndexOp::create(body, loc, part));
+    sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
+  }
+  return sum;
 }

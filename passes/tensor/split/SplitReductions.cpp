@@ -127,14 +127,6 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
   return std::nullopt;
 }
 
-/// Has the result so many rows and columns that blocks have tiles of it rather than some columns?
-static bool hasSeveralTiles(ComputeOp compute) {
-  constexpr int64_t fewRows = 16;
-  return compute.getNumIndices() >= 2 &&
-         llvm::all_of(compute.getExtents().take_back(2),
-                      [](Value extent) { return getUpperBound(extent) > fewRows; });
-}
-
 /// Does a reduction read anything along one of its own indices?
 static bool readsRows(ReduceOp reduce) {
   return reduce.getBody()
@@ -145,6 +137,17 @@ static bool readsRows(ReduceOp reduce) {
                                                             : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// May blocks have tiles of the result, with rows and columns, rather than some columns? What lies
+/// along the sum of a few results is read by all threads of a block.
+static bool mayHaveTiles(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
+  if (compute.getNumIndices() < 2)
+    return false;
+  const int64_t rows = getUpperBound(compute.getExtents().drop_back().back()),
+                columns = getUpperBound(compute.getExtents().back());
+  return std::min(rows, columns) > 1 &&
+         (rows * columns > limits::plan_parts::fewOutputs || llvm::none_of(reduces, readsRows));
 }
 
 namespace {
@@ -257,7 +260,7 @@ unsigned ReductionSplitter::splitAll(ComputeOp compute) {
       llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
   if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
     return 0;
-  if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
+  if (mayHaveTiles(compute, reduces) && countContractionParts(compute) > 1)
     return 0;
   SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
   if (hows.empty() || !canSplitAll(compute, reduces, hows))

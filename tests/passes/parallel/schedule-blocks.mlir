@@ -131,7 +131,7 @@ tk.kernel @unused dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] r
   tk.return %c : tensor<?x?xf32>
 } {tk.schedules = [{tile = {z = 16}, at = loc("s.tk":1:1), places = {tile = loc("s.tk":2:3)}}]}
 
-// Three parts of K, each of whole lines; then their sum.
+// Three parts of K, each of whole lines; then their sum. Products of matrices are cut by tk-split-contractions.
 // SPLIT-LABEL: tk.kernel @split
 // SPLIT: %[[UNITS:.*]] = tk.floor_div %{{.*}}, %c192
 // SPLIT: %[[MOST:.*]] = arith.maxsi %[[UNITS]], %c1
@@ -152,7 +152,7 @@ tk.kernel @split dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] re
     ^bb0(%k: index):
       %x = tk.load %a[%i, %k] : tensor<?x?xf32>
       %y = tk.load %b[%k, %j] : tensor<?x?xf32>
-      %p = arith.mulf %x, %y : f32
+      %p = arith.maximumf %x, %y : f32
       tk.yield %p : f32
     } : f32
     tk.yield %s : f32
