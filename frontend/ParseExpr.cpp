@@ -321,7 +321,8 @@ ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
   closeBracket(open, TokenKind::RBracket, "the indices of '" + this->name(name) + "'");
   const Token &paren =
       expect(TokenKind::LParen, "after '" + this->name(name) + "[...]'",
-             "what is reduced stands in parentheses: " + this->name(name) + "[...](...)");
+             "what is reduced stands in parentheses: " + this->name(name) +
+                 "[...](...); a value needs another name than '" + this->name(name) + "'");
   {
     Brackets brackets(*this);
     node->body = parseExpr();

@@ -2,6 +2,8 @@
 
 #include "frontend/Parser.h"
 
+#include <algorithm>
+
 namespace tk {
 
 using namespace ast;
@@ -88,7 +90,7 @@ void Parser::parseItem(File &out) {
   out.items.push_back(std::move(item));
 }
 
-// kernel := 'kernel' NAME params '->' results ['where' expr {',' expr}] body
+// kernel := 'kernel' NAME params ['->' results] ['where' expr {',' expr}] body
 ItemPtr Parser::parseKernel() {
   auto kernel = std::make_unique<Kernel>();
   std::uint32_t begin = take().span.begin;
@@ -119,7 +121,13 @@ void Parser::parseKernelHeader(Kernel &kernel) {
   kernel.name = this->name(name);
   kernel.nameSpan = name.span;
   parseParams(kernel.params, DeclKind::Param);
-  expect(TokenKind::Arrow, "and the results after the parameters");
+  // Parameters that statements overwrite are results enough.
+  if (!is(TokenKind::Arrow) &&
+      std::ranges::any_of(kernel.params, [](const ParamPtr &param) { return param->inout; }))
+    return;
+  expect(TokenKind::Arrow, "and the results after the parameters",
+         "results have a name and a type: -> (y: f32[N]); a kernel without any has an 'inout' "
+         "parameter");
   parseParams(kernel.results, DeclKind::Result);
 }
 

@@ -153,6 +153,9 @@ std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least, b
       const bool isAlong = !isColumn && readsAlong(reduce, reduce.getIndex(i));
       int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
       length = llvm::PowerOf2Ceil(std::max(length, isAlong ? longest : 1));
+      // Rounded up, parts of columns may be half as many as blocks are wanted.
+      if (isColumn && length / 2 * others >= least && count / length * 4 < parts * 3)
+        length /= 2;
       int64_t numParts = llvm::divideCeil(count, length);
       if (numParts > (most > 1 ? 2 * most : most)) {
         most = numParts;
