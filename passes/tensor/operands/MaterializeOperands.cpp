@@ -64,14 +64,14 @@ struct MaterializeOperands : tk::impl::MaterializeOperandsBase<MaterializeOperan
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
     const int64_t processors = target ? target.getProcessors() : 0;
     const bool isHopper = target && target.getHopper();
-    if (isHopper)
+    if (target) {
       run("gather", gatherFactors);
-    if (target)
       run("packed-numbers", [&](KernelOp kernel) { return storeNumbers(kernel, processors); });
-    if (isHopper) {
       run("unpack", unpackFactors);
       run("computed", storeFactors);
       run("batches", turnBatches);
+    }
+    if (isHopper) { // warps read operands that lie across the sum as fast
       run("align-sums", alignSums);
       run("transpose", [&](KernelOp kernel) { return transposeFactors(kernel, processors); });
       run("pad", [&](KernelOp kernel) { return padFactors(kernel, processors); });

@@ -64,6 +64,7 @@ namespace tk {
 
 using namespace mlir;
 using namespace tk;
+using limits::window_cost::timeOfWarps;
 
 static constexpr llvm::StringLiteral passName = "tk-flatten-windows";
 using namespace limits::flatten_windows;
@@ -272,11 +273,16 @@ namespace {
 
 struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
   using FlattenWindowsBase::FlattenWindowsBase;
+  bool onWarpgroups = false;
+
+  /// The time of a product that warpgroups compute in `time`: without them, warps do.
+  double timeHere(double time) const { return onWarpgroups ? time : timeOfWarps * time; }
 
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-    if (!target || !target.getHopper())
+    if (!target)
       return;
+    onWarpgroups = target.getHopper();
     getOperation()->walk([&](KernelOp kernel) {
       if (kernel->hasAttr("tk.schedules"))
         return; // its blocks name indices, and say what becomes of each
@@ -288,7 +294,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
 
   void flatten(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
     std::optional<WindowSum> sum = readWindowSum(kernel, compute, reduce);
-    if (!sum)
+    // Warps multiply no parts of f32.
+    if (!sum || (!onWarpgroups && sum->isInParts()))
       return;
     if (!always && isCopiedAsItLies(*sum)) {
       note(reduce, passName, Verdict::Declined,
@@ -315,10 +322,10 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     else if (!plan)
       return;
     else if (const double written = timeAsWritten(*sum, processors);
-             written < cost::leastTimeToFlatten || plan->time >= written) {
+             written < cost::leastTimeToFlatten || timeHere(plan->time) >= written) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " would take about " +
-               Twine(std::llround(plan->time / 1000)) + " us as a product, and " +
+               Twine(std::llround(timeHere(plan->time) / 1000)) + " us as a product, and " +
                Twine(std::llround(written / 1000)) + " us as it is");
       if (hasShortIndices(*sum))
         countThrough(reduce);
@@ -342,7 +349,7 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
         return false;
     } else if (!terms || (plan && plan->time <= terms->time) ||
                timeAsWritten(sum, processors) <=
-                   std::max(terms->time, double(cost::leastTimeToFlatten))) {
+                   std::max(timeHere(terms->time), double(cost::leastTimeToFlatten))) {
       return false;
     }
     note(sum.reduce, passName, Verdict::Derived,

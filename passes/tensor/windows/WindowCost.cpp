@@ -5,6 +5,8 @@
 // contraction and results. The latter counts elements of the sum.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
@@ -166,6 +168,17 @@ static bool areChannelsInnermost(const WindowSum &sum) {
          getSizeFact(sum.kernel, sum.extentOf(last)).divisor % halvesOfVector == 0;
 }
 
+/// Do vectors of pixels lie side by side in the input, wherever the window is? Its taps are then
+/// whole vectors apart.
+static bool areVectorsApart(const WindowSum &sum) {
+  LoadOp window = sum.window;
+  const WindowAxis *along = nullptr;
+  for (BlockArgument index : getIterationIndices(window.getIndices().back()))
+    along = along ? along : sum.axisOf(index);
+  return along && along->stride == 1 && along->dilation % halvesOfVector == 0 &&
+         getRowAlignment(sum.kernel, window) >= 2 * halvesOfVector;
+}
+
 bool tk::hasShortIndices(const WindowSum &sum) {
   ReduceOp reduce = sum.reduce;
   double rows = 1;
@@ -197,7 +210,7 @@ static double timeOnCores(const WindowSum &sum, double rows, double longest) {
 
 double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
   double terms = sum.isInParts() ? 0
-                 : areChannelsInnermost(sum) && !sum.element.isF32()
+                 : (areChannelsInnermost(sum) || areVectorsApart(sum)) && !sum.element.isF32()
                      ? cost::shareOfMatrixUnit * cost::termOfContiguousChannels
                      : cost::shareOfMatrixUnit * cost::termOfStridedChannels;
   if (!sum.phases.empty())
@@ -213,7 +226,9 @@ double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
     longest = termsOfSlice;
   if (sum.isInParts() && sum.phases.empty())
     terms = timeOnCores(sum, rows, longest);
-  terms *= sum.isInParts() ? rows : std::ceil(rows / rowsOfTile) * rowsOfTile;
+  terms *= sum.isInParts() ? rows
+                           : std::ceil(rows / limits::window_cost::rowsOfTile) *
+                                 limits::window_cost::rowsOfTile;
   double others = 1;
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases, sum.pixels))
     others *= sizeOf(sum, index);
