@@ -106,6 +106,8 @@ namespace tk::limits::form_windows {
 
 /// The longest window. Blocks that go through longer rows have the same work from any begin.
 inline constexpr int64_t mostTerms = 4096;
+/// That of a sum of products of two operands: it is written out, and no matrix product any more.
+inline constexpr int64_t mostTermsOfProduct = 8;
 /// A reduction's range has so many windows at least.
 inline constexpr int64_t leastShare = 2;
 

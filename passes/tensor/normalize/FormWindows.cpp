@@ -6,7 +6,8 @@
 // into axes and planned by their length. Sizes that are not known do not matter.
 //
 // 1. Find two conditions on an index, `begin <= k` and `k < end`, without which the term is the
-//    identity value. A bound of the reduction may stand for one of them.
+//    identity value. A bound of the reduction may stand for one of them. An equation with
+//    remainders, such as `k - k % 2 == i`, stands for both and stays.
 // 2. Take the difference of the two as a sum of products (IndexSum.h). It has no index, or only
 //    quotients whose difference is bounded: `(i * N + N + 6) / 7 - i * N / 7`.
 // 3. The index runs from 0 to that length and is added to `begin`. The condition on the end stays
@@ -14,9 +15,9 @@
 // 4. A place outside of the reduction's bounds is masked. If the term is an element of a tensor
 //    that is as long, the load brings the identity value instead.
 //
-// The pass declines sums of products and reductions over a matrix product's results: these have
-// tiles of rows that share their terms. It declines lengths that are not known to be at most half
-// of the reduction's range.
+// The pass declines sums of more than 8 products and reductions over a matrix product's results:
+// these have tiles of rows that share their terms. It declines lengths that are not known to be at
+// most half of the reduction's range.
 //
 //   %s = tk.reduce [sum] ["k"] from(0) to(%N) {select (4 * %i <= %k and %k < 4 * %i + 4), x[%k], 0}
 //     =>
@@ -76,7 +77,8 @@ class WindowForming {
 public:
   explicit WindowForming(ReduceOp reduce)
       : reduce(reduce), kernel(reduce->getParentOfType<KernelOp>()),
-        varying(reduce.getBlock()->getArguments()) {}
+        varying(reduce.getBlock()->getArguments()),
+        isProduct(isContractionTerm(reduce, termWithoutMasks(reduce))) {}
 
   bool run();
 
@@ -97,6 +99,7 @@ private:
   ReduceOp reduce;
   KernelOp kernel;
   Dependence varying;
+  bool isProduct; ///< of two operands, summed
   SmallVector<RangeEnd> begins, ends;
 };
 
@@ -108,10 +111,16 @@ void WindowForming::collectEnds() {
     begins.push_back({n, true, IndexSum(lower), lower, Value()});
     ends.push_back({n, false, IndexSum(upper), upper, Value()});
   }
-  for (const auto &[condition, from, divisor] : TermConditions(reduce).found)
-    if (!from && !divisor)
-      if (std::optional<RangeEnd> end = matchRangeEnd(reduce, condition, varying))
-        (end->isBegin ? begins : ends).push_back(*end);
+  for (const auto &[condition, from, divisor] : TermConditions(reduce).found) {
+    if (from || divisor)
+      continue;
+    if (std::optional<RangeEnd> end = matchRangeEnd(reduce, condition, varying))
+      (end->isBegin ? begins : ends).push_back(*end);
+    if (auto both = matchEquation(reduce, condition, varying)) {
+      begins.push_back(both->first);
+      ends.push_back(both->second);
+    }
+  }
 }
 
 /// The shortest window that the index at `position` runs over.
@@ -128,8 +137,8 @@ std::optional<WindowForming::Window> WindowForming::findWindow(unsigned position
         continue;
       Value most = length->create(builder, reduce.getLoc(), reduce.getBlock());
       const std::optional<int64_t> upper = getSizeFact(kernel, most).upper;
-      if (!upper || *upper > mostTerms || (all && *all < leastShare * *upper) ||
-          (best && *upper >= best->most))
+      if (!upper || *upper > (isProduct ? mostTermsOfProduct : mostTerms) ||
+          (all && *all < leastShare * *upper) || (best && *upper >= best->most))
         continue;
       best = Window{begin, end, *length, *upper};
     }
@@ -143,7 +152,7 @@ bool WindowForming::isWithin(const Window &window, bool atBegin) {
     IndexSum inside = window.begin.at;
     return inside.add(IndexSum(reduce.getLower()[n]), -1).isNotNegative();
   }
-  if (!window.end.condition)
+  if (!window.end.condition && !window.end.isImplied)
     return window.length.isExact;
   std::optional<IndexSum> last =
       window.end.value ? greatestOf(kernel, window.end.value) : std::nullopt;
@@ -252,7 +261,6 @@ bool WindowForming::run() {
   if (reduce.isOnline() || reduce.getPrecision() != Precision::Default ||
       !llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min},
                           kind) ||
-      isContractionTerm(reduce, termWithoutMasks(reduce)) ||
       llvm::any_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() > 0; }) ||
       readsProducts(reduce))
     return false;

@@ -2,6 +2,7 @@
 #include "passes/tensor/normalize/RangeEnds.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace tk;
@@ -65,4 +66,55 @@ std::optional<RangeEnd> tk::matchRangeEnd(ReduceOp reduce, Value condition, Depe
   if (!isNext && (compare.getLhs() == index || compare.getRhs() == index))
     end.value = compare.getLhs() == index ? compare.getRhs() : compare.getLhs();
   return end;
+}
+
+/// An index of a reduction, rounded down to a multiple of a number: `number * (index / number)`, or
+/// its opposite.
+namespace {
+struct RoundedIndex {
+  BlockArgument index;
+  int64_t sign, number;
+};
+} // namespace
+
+static std::optional<RoundedIndex> matchRounded(ReduceOp reduce, const IndexProduct &product) {
+  if (product.factors.size() != 1)
+    return std::nullopt;
+  auto index = dyn_cast<BlockArgument>(product.factors.front().value);
+  Value divisor = product.factors.front().divisor;
+  const int64_t number =
+      divisor ? getConstantIntValue(divisor).value_or(0) : std::abs(product.number);
+  if (!index || index.getOwner() != reduce.getBlock() ||
+      index.getArgNumber() >= reduce.getNumIndices() || number < 1 ||
+      std::abs(product.number) != number || (!divisor && number != 1))
+    return std::nullopt;
+  return RoundedIndex{index, product.number > 0 ? 1 : -1, number};
+}
+
+std::optional<std::pair<RangeEnd, RangeEnd>> tk::matchEquation(ReduceOp reduce, Value condition,
+                                                               Dependence &varying) {
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || !compare.getLhs().getType().isIndex() || compare.getPredicate() != P::eq)
+    return std::nullopt;
+  IndexSum difference(compare.getLhs());
+  difference.add(IndexSum(compare.getRhs()), -1);
+  RangeEnd begin, end;
+  begin.isBegin = begin.isImplied = end.isImplied = true;
+  std::optional<RoundedIndex> rounded;
+  IndexSum rest;
+  for (const IndexProduct &product : difference.getProducts()) {
+    if (!rounded && (rounded = matchRounded(reduce, product)))
+      continue;
+    for (const IndexFactor &factor : product.factors)
+      if (varying.on(factor.value) || (factor.divisor && varying.on(factor.divisor)))
+        return std::nullopt;
+    rest.addProduct(product);
+  }
+  if (!rounded || rounded->number == 1)
+    return std::nullopt;
+  // sign * (index - remainder) + rest is 0, and the remainder less than the number.
+  begin.position = end.position = rounded->index.getArgNumber();
+  begin.at.add(rest, -rounded->sign);
+  end.at.add(rest, -rounded->sign).add(rounded->number);
+  return std::pair(begin, end);
 }
