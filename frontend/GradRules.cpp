@@ -170,7 +170,7 @@ void GradKernel::visitCall(const Term &e, const TermPtr &self, const TermPtr &ad
     return visit(args[0], adjoint, place);
   if (e.name == "pad") {
     if (isActive(args[1]))
-      refuse(place.statement->span, "the padding depends on what it is asked for");
+      refuse(place.statement->span, "the second argument of pad depends on a parameter after wrt");
     return contribute(args[0], adjoint, place);
   }
   if (e.name == "pow")

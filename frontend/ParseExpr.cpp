@@ -213,7 +213,7 @@ ExprPtr Parser::parsePrimary() {
   if (token.kind == TokenKind::Star && position > 0 && tokens[position - 1].kind == TokenKind::Star)
     hint = "a power is written x^2";
   else if (token.kind == TokenKind::Colon)
-    hint = "an axis is gone through by an index with a name, as in sum[j](x[i, j])";
+    hint = "name an index for the axis, as in sum[j](x[i, j])";
   diags.error(Diag::ExpectedExpression, token.span).help(std::string(hint))
       << "expected an expression, found " << found();
   throw SyntaxError();
@@ -286,7 +286,7 @@ ExprPtr Parser::parseNamed() {
       all += (i ? " " : "") + std::string(names[i]);
     }
     if (hint = didYouMean(spelling, names); hint.empty())
-      hint = "what takes indices and a body is one of " + all;
+      hint = "the reductions are " + all;
     diags.error(Diag::NotAReduction, name.span).help(hint)
         << "'" << spelling << "' is not a reduction, so it cannot take both [...] and (...)";
     throw SyntaxError();
@@ -321,7 +321,7 @@ ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
   closeBracket(open, TokenKind::RBracket, "the indices of '" + this->name(name) + "'");
   const Token &paren =
       expect(TokenKind::LParen, "after '" + this->name(name) + "[...]'",
-             "what is reduced stands in parentheses: " + this->name(name) +
+             "write what is reduced in parentheses: " + this->name(name) +
                  "[...](...); a value needs another name than '" + this->name(name) + "'");
   {
     Brackets brackets(*this);

@@ -52,11 +52,11 @@ void Parser::rejectForeignStatement() {
   if ((!isLoop && !isReturn) || isName)
     return;
   diags.error(Diag::ExpectedToken, peek().span)
-          .help(isLoop ? "a statement holds for all values of the indices on its left: "
-                         "y[i] = x[i, 0]; what is added up over an index is sum[k](...)"
+          .help(isLoop ? "a statement runs for all values of the indices on its left side: "
+                         "y[i] = x[i, 0]; a sum over an index is sum[k](...)"
                        : "a result is defined by its name: y[i] = ...")
-      << "expected a statement, found " << found() << ": there "
-      << (isLoop ? "are no loops" : "is no return");
+      << "expected a statement, found " << found() << ": the language has no "
+      << (isLoop ? "loops" : "return");
   take();
   if (isLoop)
     skipBraces();
@@ -129,7 +129,7 @@ StmtPtr Parser::parseDefine() {
   }
   if (peek(1).kind == TokenKind::Assign && peek(1).span.begin == peek().span.end) {
     diags.error(Diag::ExpectedToken, peek().span)
-            .help("each element is defined once; what is added up over an index is sum[k](...)")
+            .help("each element is defined once; to add up over an index, write sum[k](...)")
         << "expected '=' in the definition of '" << stmt->name << "', found '" << text(peek())
         << "='";
     throw SyntaxError();
@@ -160,7 +160,7 @@ IndexPtr Parser::parseIndex() {
     diags.error(Diag::ExpectedToken, peek().span)
             .help("each element is defined from what it reads: y[n] = sum[i](if id[i] == n then "
                   "x[i] else 0) gathers what y[id[i]] += x[i] would scatter")
-        << "expected ',' or ']' in the indices, found '[': on the left stand names alone";
+        << "expected ',' or ']' in the indices, found '[': the left side takes index names only";
     throw SyntaxError();
   }
   auto index = std::make_unique<Index>(name(token), token.span);

@@ -3,6 +3,7 @@
 #include "frontend/SemaKernel.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tk::sema {
 
@@ -172,7 +173,9 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   for (const Node *index : indices)
     gather |= isGathered(index, seen);
   for (const ast::ExprPtr &index : e.indices) {
+    const bool outer = std::exchange(subscript, true);
     Node *n = indexExpr(*index);
+    subscript = outer;
     ok &= n != nullptr;
     if (!n)
       continue;

@@ -41,9 +41,9 @@ bool KernelSema::staticRange(const ast::Index &index, const Uses &uses, Node *&l
   }
   if (!uses.broken)
     diags.error(Diag::NoRange, index.nameSpan)
-            .help("let '" + index.name + "' stand bare at a dimension, as in x[" + index.name + "]")
+            .help("read a tensor at '" + index.name + "' alone, as in x[" + index.name + "]")
         << "the bounds of '" << index.name
-        << "' are known at run time only, and it stands bare at no dimension that holds them";
+        << "' are known at run time only, and it is nowhere a subscript by itself";
   return false;
 }
 

@@ -146,7 +146,7 @@ Node *KernelSema::padded(const ast::Call &e) {
   const auto *inner = ast::as<ast::Access>(e.args[0].get());
   if (!inner) {
     diags.error(Diag::BadPad, e.args[0]->span).expected("an access such as x[i - 1]")
-        << "the first argument of pad is an access";
+        << "the first argument of pad must be an access to a tensor";
     return nullptr;
   }
   bool outer = indexMode;

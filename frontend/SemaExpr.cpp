@@ -68,8 +68,8 @@ Node *KernelSema::indexExpr(const ast::Expr &e) {
   if (!n)
     return nullptr;
   if (!isInteger(n->type))
-    return typeError(e.span, "an index is an integer", "an integer", n,
-                     isFloat(n->type) ? "a cast says so: i32(…)" : "");
+    return typeError(e.span, "an index must be an integer", "an integer", n,
+                     isFloat(n->type) ? "write a cast: i32(…)" : "");
   return convert(n, Type::Index);
 }
 
@@ -253,7 +253,7 @@ Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
     return foldInts(o, l, r, span, opSpan);
   for (Node *n : {l, r})
     if (n->type == Type::Bool)
-      return typeError(n->span, "arithmetic is on numbers", "a number", n, chooseOrCast);
+      return typeError(n->span, "arithmetic takes numbers", "a number", n, chooseOrCast);
   std::vector<Node *> args{l, r};
   if (!meet(args, span, {}, NarrowIntegers::Widen))
     return nullptr;
@@ -266,7 +266,7 @@ Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
 Node *KernelSema::power(Node *base, Node *exponent, Span span) {
   for (Node *n : {base, exponent})
     if (n->type == Type::Bool)
-      return typeError(n->span, "arithmetic is on numbers", "a number", n, chooseOrCast);
+      return typeError(n->span, "arithmetic takes numbers", "a number", n, chooseOrCast);
   if (exponent->kind == NodeKind::IntConst && exponent->literal) {
     if (std::abs(exponent->intValue) > 64 || (isInteger(base->type) && exponent->intValue < 0)) {
       diags.error(Diag::IllegalExponent, exponent->span)
@@ -313,7 +313,9 @@ Node *KernelSema::conditional(const ast::If &e) {
   if (!c || !t || !f)
     return nullptr;
   if (c->type != Type::Bool)
-    return typeError(e.condition->span, "a condition is a bool", "bool", c);
+    return typeError(e.condition->span, "a condition must be a bool", "bool", c,
+                     "compare the value, as in " +
+                         std::string(diags.sources().text(e.condition->span)) + " != 0");
   std::vector<Node *> args{t, f};
   if (!meet(args, e.span))
     return nullptr;

@@ -164,7 +164,7 @@ void KernelSema::warnOfUnused() {
   for (auto &[name, extent] : namedExtents)
     if (!extent.isUsed && !out.source->derived)
       diags.warning(Diag::NamedExtentUnused, extent.span)
-              .help("if a shape was to bind '" + name + "', write " + name +
+              .help("to let a shape bind '" + name + "', write " + name +
                     " alone as the extent of a parameter")
           << "'" << name << "' is defined here and never used";
 }

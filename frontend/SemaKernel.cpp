@@ -220,7 +220,7 @@ void KernelSema::constraints(const ast::Kernel &kernel) {
       diags.error(Diag::BadConstraint, constraint->span)
               .expected("a comparison of dimensions and scalars")
               .found(spelling(n->type))
-          << "a constraint is a condition on dimensions and scalar parameters";
+          << "a constraint must be a condition on dimensions and scalar parameters";
       continue;
     }
     checkDivisors(n, constraint->span);

@@ -345,10 +345,12 @@ private:
   const ast::Stmt *current = nullptr;    ///< the statement
   const ast::Reduce *reducing = nullptr; ///< the innermost reduction
   std::set<std::string> unknownSizes;    ///< that were reported
+  std::set<std::string> withoutLet;      ///< locals whose missing `let` was reported
   std::map<std::string, unsigned> hiddenNames;
   /// The `argmax` or `argmin` that is the whole right side of an i64 result or local: it is i64.
   const ast::Expr *widePlace = nullptr;
   bool indexMode = false; ///< inside an index or a range: integer scalars are of type Index
+  bool subscript = false; ///< inside an index of an access
   bool signature = false; ///< inside the dimensions of a parameter or result
   unsigned kernelDepth = 0;
   unsigned exprDepth = 0;

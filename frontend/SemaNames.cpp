@@ -63,6 +63,8 @@ std::string KernelSema::renamed(const std::string &name, Span whole) const {
 }
 
 Node *KernelSema::unknownName(const std::string &name, Span span) {
+  if (withoutLet.contains(name))
+    return nullptr;
   if (auto it = kernelNames.find(name); it != kernelNames.end()) {
     auto d = diags.error(Diag::UsedBeforeDefinition, span);
     d.label(it->second, "defined here");
@@ -80,7 +82,7 @@ Node *KernelSema::unknownName(const std::string &name, Span span) {
   std::string hint = didYouMean(name, candidates);
   if (signature || !current)
     return unknownSize(name, span, hint);
-  if (indexMode && !activeIndices.empty())
+  if (indexMode && (!activeIndices.empty() || (subscript && hint.empty())))
     return unboundIndex(name, span);
   auto d = diags.error(Diag::UnknownName, span);
   d << "unknown name '" << name << "'";
@@ -151,7 +153,7 @@ Node *KernelSema::unknownSize(const std::string &name, Span span, const std::str
 /// the left side of a local.
 Node *KernelSema::unboundIndex(const std::string &name, Span span) {
   auto d = diags.error(Diag::FreeIndex, span);
-  d << "index '" << name << "' is neither on the left nor bound";
+  d << "index '" << name << "' is neither on the left side nor bound by a reduction";
   if (reducing && inlining.empty()) {
     std::string binders;
     for (const ast::IndexPtr &binder : reducing->binders)
@@ -313,8 +315,8 @@ void KernelSema::warnOfReusedOnly(const std::vector<ast::IndexPtr> &left, const 
     if (uses.reused && !uses.own)
       diags.warning(Diag::LeftIndexReused, index->nameSpan)
               .help("leave it out on the left, or use it outside of the reduction")
-          << "index '" << index->name << "' is used only in reductions that bind a '" << index->name
-          << "' of their own, so that the value repeats along it";
+          << "index '" << index->name << "' of the left side is used only in reductions that bind a '"
+          << index->name << "' of their own: the value repeats along it";
   }
 }
 

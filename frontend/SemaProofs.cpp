@@ -201,9 +201,13 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   const Span place = axis < leading ? index->span : e.indices[axis - leading]->span;
   std::string written(diags.sources().text(place));
   std::string whole(diags.sources().text(e.span));
-  auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
+  auto fail = [&](Diag code, const std::string &what) {
+    const bool isNever = code == Diag::AccessOutOfBounds;
     auto d = diags.error(code, place);
-    d << verb << " " << what << " for " << whole;
+    if (isNever)
+      d << whole << " is out of bounds for every size: " << what << " does not always hold";
+    else
+      d << "cannot prove " << what << " for " << whole;
     d.label(tensor.span, "axis " + std::to_string(axis) +
                              (lowNode ? " ranges over " : " has the extent ") +
                              rangeOf(lowNode, tensor.extents[axis]));
@@ -214,14 +218,14 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
       if (symbols[a].kind == bounds::AtomKind::Index)
         d.note(symbols[a].name + " in " + symbols.text(symbols[a].lo) + ".." +
                symbols.text(symbols[a].hi));
-    d.help("to read a value outside the bounds, write pad(" + whole +
-           ", 0), or state what holds of the sizes in `where`");
+    d.help("to read 0 outside the bounds, write pad(" + whole + ", 0)" +
+           (isNever ? "" : "; or state in `where` what holds of the sizes"));
     return false;
   };
   std::string least = lowNode ? textOf(lowNode) : "0";
   if (!extent || !low || (at && at->overflowed()))
     return fail(Diag::UnprovableAccess,
-                least + " <= " + written + " < " + textOf(tensor.extents[axis]), "cannot prove");
+                least + " <= " + written + " < " + textOf(tensor.extents[axis]));
   if (index->kind == NodeKind::Index && symbols[index->indices[0]->atom].hi == *extent &&
       symbols[index->indices[0]->atom].lo == *low)
     return true;
@@ -249,10 +253,10 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
       case Proof::Never:
         // Under a condition, the values that break the bound may not occur.
         if (!guards.empty())
-          return fail(Diag::UnprovableAccess, what, "cannot prove");
-        return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
+          return fail(Diag::UnprovableAccess, what);
+        return fail(Diag::AccessOutOfBounds, what);
       case Proof::Unknown:
-        return fail(Diag::UnprovableAccess, what, "cannot prove");
+        return fail(Diag::UnprovableAccess, what);
       }
     }
   }

@@ -254,11 +254,11 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
     return "'" + other + "' stands in the body and nothing binds it: did you mean " +
            std::string(ast::spelling(binding->reduceKind)) + "[" + other + "](…)?";
   if (current && current->kind == ast::StmtKind::Assert && !binding)
-    return "an index of an assertion stands bare at a dimension; with a range it is bound: all[" +
+    return "an index of an assertion must be a subscript by itself; one with a range is bound: all[" +
            (range.empty() ? index.name + " in lo..hi" : range) + "](…)";
   if (!range.empty())
     return "if it goes through the whole axis, write " + range;
-  return "write its range, of dimensions and scalars: " + index.name + " in lo..hi";
+  return "write its range, made of dimensions and scalars: " + index.name + " in lo..hi";
 }
 
 IndexVar *KernelSema::declareIndex(const ast::Index &index,
@@ -306,7 +306,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
       return nullptr; // that error was reported
     if (!first) {
       diags.error(Diag::NoRange, index.nameSpan).help(rangeHelp(index, in))
-          << "index '" << index.name << "' stands bare at no dimension, so it has no range";
+          << "index '" << index.name << "' has no range: it is nowhere a subscript by itself";
       return nullptr;
     }
     lo = first->low ? first->low : intConst(0, index.span);

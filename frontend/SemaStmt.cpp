@@ -62,7 +62,7 @@ Node *KernelSema::forStore(Node *value, ast::DType dtype, Span span, const std::
     diags.error(Diag::TypeMismatch, span)
             .expected(type)
             .found(spelling(value->type))
-            .help("a cast says so: " + type + "(…)")
+            .help("write a cast: " + type + "(…)")
         << "'" << name << "' cannot hold this value";
     return nullptr;
   }
@@ -223,6 +223,7 @@ void KernelSema::define(const ast::Define &stmt) {
     else
       d.help("a local begins with let: let " + stmt.name + "[…] = …")
           .help(didYouMean(stmt.name, candidates));
+    withoutLet.insert(stmt.name);
     return;
   }
   unsigned position = 0;
@@ -233,7 +234,9 @@ void KernelSema::define(const ast::Define &stmt) {
     return; // its declaration was in error
   Tensor *tensor = out.results[position];
   if (auto [it, isNew] = defined.try_emplace(tensor, stmt.lhsSpan); !isNew) {
-    diags.error(Diag::DefinedTwice, stmt.lhsSpan).label(it->second, "first here")
+    diags.error(Diag::DefinedTwice, stmt.lhsSpan)
+            .label(it->second, "first here")
+            .help("define it once; a local holds the first value: let NAME[…] = …")
         << "'" << stmt.name << "' is defined twice";
     return;
   }
