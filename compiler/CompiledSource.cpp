@@ -22,6 +22,7 @@
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -121,6 +122,9 @@ Status CompiledSource::checkOptions() {
     }
   std::map<std::string, int64_t> sizes = options.dims;
   sizes.insert(options.plan_dims.begin(), options.plan_dims.end());
+  const std::string known = kernelNames.size() == 1 && !kernelSignatures.front().dims.empty()
+                                ? "; it has " + llvm::join(kernelSignatures.front().dims, ", ")
+                                : "";
   for (const auto &[dim, size] : sizes) {
     auto hasDim = [&, &dim = dim](const Signature &s) { return llvm::is_contained(s.dims, dim); };
     auto hasScalar = [&, &dim = dim](const Signature &s) { return s.find_scalar(dim).has_value(); };
@@ -129,7 +133,7 @@ Status CompiledSource::checkOptions() {
                    (kernelNames.size() == 1 ? "kernel '" + kernelNames.front() + "' has no"
                                             : "no kernel of '" + options.file_name + "' has a") +
                        " dimension '" + dim + "'" +
-                       (llvm::any_of(kernelSignatures, hasScalar) ? "; it is a scalar" : ""));
+                       (llvm::any_of(kernelSignatures, hasScalar) ? "; it is a scalar" : known));
     if (size < 0)
       return Error(ErrorCode::invalid_argument,
                    "dimension '" + dim + "' cannot be " + std::to_string(size));

@@ -315,8 +315,9 @@ void KernelSema::warnOfReusedOnly(const std::vector<ast::IndexPtr> &left, const 
     if (uses.reused && !uses.own)
       diags.warning(Diag::LeftIndexReused, index->nameSpan)
               .help("leave it out on the left, or use it outside of the reduction")
-          << "index '" << index->name << "' of the left side is used only in reductions that bind a '"
-          << index->name << "' of their own: the value repeats along it";
+          << "index '" << index->name
+          << "' of the left side is used only in reductions that bind a '" << index->name
+          << "' of their own: the value repeats along it";
   }
 }
 

@@ -254,7 +254,8 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
     return "'" + other + "' stands in the body and nothing binds it: did you mean " +
            std::string(ast::spelling(binding->reduceKind)) + "[" + other + "](…)?";
   if (current && current->kind == ast::StmtKind::Assert && !binding)
-    return "an index of an assertion must be a subscript by itself; one with a range is bound: all[" +
+    return "an index of an assertion must be a subscript by itself; one with a range is bound: "
+           "all[" +
            (range.empty() ? index.name + " in lo..hi" : range) + "](…)";
   if (!range.empty())
     return "if it goes through the whole axis, write " + range;

@@ -102,8 +102,9 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     return reduceNode(e.reduceKind, Type::Bool, std::move(vars), body, e.span);
   }
   if (body->type == Type::Bool)
-    return typeError(e.body->span, "'" + std::string(ast::spelling(e.reduceKind)) + "' takes numbers",
-                     "a number", body,
+    return typeError(e.body->span,
+                     "'" + std::string(ast::spelling(e.reduceKind)) + "' takes numbers", "a number",
+                     body,
                      e.reduceKind == K::Sum ? "to count, write sum[…](if … then 1 else 0)" : "");
   if (body->literal)
     body = literalTerm(body);

@@ -233,19 +233,30 @@ void addBench(CLI::App &app, int &status) {
   options->source.addTo(*command);
   command
       ->add_option("--in", options->texts.inputs,
-                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; "
-                   "default: standard normal numbers")
+                   "An input tensor: PATH.npy, random[:SEED[:LOW:HIGH]], zeros or iota; default: "
+                   "standard normal numbers")
+      ->type_name("NAME=SOURCE")
       ->allow_extra_args(false);
-  command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
+  command->add_option("--arg", options->texts.scalars, "A scalar argument")
+      ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--against", options->against,
-                      "Another .tk file with such a kernel; ratios are its time over this one's");
   command
-      ->add_option("--without", options->without, "Passes or groups that the other one leaves out")
+      ->add_option("--against", options->against,
+                   "Also time the kernel of another file with the same signature; the ratio is its "
+                   "time over this one's")
+      ->type_name("FILE");
+  command
+      ->add_option("--without", options->without,
+                   "Also time this kernel without these passes or groups; the ratio is that time "
+                   "over this one's")
+      ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--rounds", options->rounds, "How often each is timed; the best counts")
       ->check(CLI::Range(1, 1000));
+  command->footer("Examples:\n"
+                  "  tkc bench norm.tk --dim R=1024,4096 --dim C=1024,4096\n"
+                  "  tkc bench norm.tk --dim R=4096 --dim C=4096 --without fusion");
   command->callback([options, &status] { status = bench(*options); });
 }
 

@@ -239,10 +239,17 @@ void addBuild(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand("build", "Compiles a kernel and writes a stage of it.");
   auto options = std::make_shared<BuildOptions>();
   options->source.addTo(*command);
-  command->add_option(
-      "--emit", options->emit,
-      "ast, tk, fused, linalg (cpu), tiled, gpu, cuda, plan, ptx, cubin, sass, bundle, or "
-      "all (default: cubin)");
+  command
+      ->add_option(
+          "--emit", options->emit,
+          "ast, tk, fused, linalg (cpu), tiled, gpu, cuda, plan, ptx, cubin, sass, bundle, "
+          "or all (default: cubin)")
+      ->type_name("STAGE");
+  command
+      ->add_option(
+          "-o", options->output,
+          "Where to write it: a file, or a folder for several kernels; - is standard output")
+      ->type_name("PATH");
   options->bundle.addTo(*command);
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined, by lines of the source; without "
@@ -250,12 +257,13 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
-  options->mesh.addTo(*command, "the kernel on a mesh, with its collectives and local kernels");
+  options->mesh.addTo(*command, "The kernel on a mesh, with its collectives and local kernels");
   command->add_flag("--no-lines", options->source.noLines, "Leave #line out of the CUDA text");
   options->source.addScalarsTo(*command);
-  command->add_option(
-      "-o", options->output,
-      "Where to write it: a file, or a folder for several kernels; - is standard output");
+  command->footer(
+      "Examples:\n"
+      "  tkc build norm.tk --target sm_90a --emit cuda -o norm.cu\n"
+      "  tkc build norm.tk --target sm_90a --dim R=4096 --dim C=4096 --emit tiled -o -");
   command->callback([options, &status] { status = build(*options); });
 }
 

@@ -83,17 +83,24 @@ Status writeSources(const SourceOptions &options, const BundleOptions &bundle,
 void BundleOptions::addTo(CLI::App &command) {
   command
       .add_option("--variant", variants,
-                  "NAME=INT,… or NAME=FIRST..LAST[:STEP],…: with --emit bundle, code that assumes "
-                  "what these sizes share with others, at most four variants a range; may be "
-                  "repeated, and the first that fits a call is launched")
+                  "With --emit bundle: add code for such sizes, or for a range "
+                  "NAME=FIRST..LAST[:STEP] (at most four variants). A call runs the first variant "
+                  "that fits it")
+      ->type_name("NAME=INT,…")
       ->allow_extra_args(false);
-  command.add_option("--cpp", sourceBase,
-                     "With --emit bundle: write BASE.h, a function a kernel, and BASE.cpp, which "
-                     "embeds the bundle");
-  command.add_option("--depfile", depfile,
-                     "Write a rule for make that says which files the output was made from");
-  command.add_option("--namespace", nameSpace,
-                     "With --cpp: their namespace; default: the file's name");
+  command
+      .add_option("--cpp", sourceBase,
+                  "With --emit bundle: write BASE.h, a function a kernel, and BASE.cpp, which "
+                  "embeds the bundle")
+      ->type_name("BASE");
+  command
+      .add_option("--depfile", depfile,
+                  "Write a rule for make that says which files the output was made from")
+      ->type_name("FILE");
+  command
+      .add_option("--namespace", nameSpace,
+                  "With --cpp: the namespace of these functions; default: the file's name")
+      ->type_name("NAME");
 }
 
 int emitBundle(SourceOptions &options, const BundleOptions &bundle, const std::string &output) {

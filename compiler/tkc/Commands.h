@@ -71,6 +71,8 @@ struct SourceOptions {
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 
   void addTo(CLI::App &command);
+  /// Those that replace what the compiler would choose.
+  void addChoicesTo(CLI::App &command);
   /// --arg, of the commands that run nothing.
   void addScalarsTo(CLI::App &command);
   /// Reads the file; kernels, diagnostics and passes are checked.

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -100,6 +101,11 @@ int explainPass(llvm::StringRef word, bool json) {
     if (llvm::StringRef section = sectionOf(pass); !section.empty())
       text += "\n" + section.str() + "\n";
   return printSection("pass", word, llvm::StringRef(text).trim().str(), json);
+}
+
+/// A word that looks like the name of a pass, and not like that of a file.
+bool isMisspeltPass(llvm::StringRef word) {
+  return word.starts_with("tk-") && !word.ends_with(".tk") && !llvm::sys::fs::exists(word);
 }
 
 /// Sentences of the page of passes that say when a pass declines.
@@ -217,6 +223,8 @@ int explain(ExplainOptions &options) {
     return explainCode(options.source.file, json);
   if (isKnownPass(options.source.file))
     return explainPass(options.source.file, json);
+  if (isMisspeltPass(options.source.file))
+    return report(Error(ErrorCode::invalid_argument, unknownPass(options.source.file)), json);
   Expected<ChosenKernel> chosen = options.source.compileKernel();
   if (!chosen)
     return report(chosen.error(), json);
@@ -265,14 +273,19 @@ void addExplain(CLI::App &app, int &status) {
                  "such as TK0305 or a pass such as tk-fold-masks, what it means. Needs no GPU.");
   auto options = std::make_shared<ExplainOptions>();
   options->source.addTo(*command);
+  command->get_option("FILE")->description(
+      "The .tk file, a code such as TK0305, or a pass such as tk-fold-masks");
   options->source.addScalarsTo(*command);
-  command->add_option("--line", options->line, "Only what is said of this line");
-  options->mesh.addTo(*command, "of the kernel on a mesh, why each collective is there");
+  command->add_option("--line", options->line, "Print the facts of this line only")->type_name("N");
+  options->mesh.addTo(*command, "Of the kernel on a mesh, why each collective is there");
   command->add_flag("--verbose", options->verbose,
                     "Also say what each pass leaves as it is, and why");
   command->add_flag("--quick", options->quick,
                     "Leave out the predicted times of the other choices");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
+  command->footer("Examples:\n"
+                  "  tkc explain norm.tk --target sm_90a --dim R=4096 --dim C=4096\n"
+                  "  tkc explain TK0302");
   command->callback([options, &status] { status = explain(*options); });
 }
 

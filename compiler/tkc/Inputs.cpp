@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <charconv>
@@ -47,6 +48,20 @@ void fillIota(HostTensor &tensor) {
   for (int64_t i = 0, n = countOf(tensor); i < n; ++i)
     store_from_f64(tensor.dtype, tensor.bytes.data() + i * size_of(tensor.dtype),
                    static_cast<double>(i));
+}
+
+std::vector<std::string> tensorsOf(const Signature &signature) {
+  std::vector<std::string> names;
+  for (unsigned t = 0; t < signature.num_tensors(); ++t)
+    names.push_back(signature.tensor(t).name);
+  return names;
+}
+
+std::vector<std::string> scalarsOf(const Signature &signature) {
+  std::vector<std::string> names;
+  for (unsigned s = 0; s < signature.num_scalars(); ++s)
+    names.push_back(signature.scalar(s).name);
+  return names;
 }
 
 std::pair<std::string, std::string> splitAtEquals(const std::string &text) {
@@ -171,12 +186,18 @@ private:
       std::optional<unsigned> tensor = signature.find_tensor(name);
       if (!tensor)
         return Error(ErrorCode::invalid_argument,
-                     "kernel '" + signature.name + "' has no tensor '" + name + "'");
+                     unknownArgument(signature, "tensor", name, tensorsOf(signature)));
       if (isGenerator(value)) {
         generators[*tensor] = value;
         continue;
       }
       Expected<HostTensor> read = read_npy(value);
+      if (!read && !llvm::StringRef(value).ends_with(".npy") &&
+          read.error().code() == ErrorCode::io)
+        return Error(ErrorCode::invalid_argument,
+                     "input '" + name + "' has no source '" + value +
+                         "': expected PATH.npy, random, random:SEED:LOW:HIGH, special:SEED, zeros "
+                         "or iota");
       if (!read)
         return read.error();
       const Parameter &param = signature.tensor(*tensor);
@@ -243,7 +264,7 @@ private:
                      signature.find_scalar(name)
                          ? "'" + name + "' is a scalar of kernel '" + signature.name +
                                "': give --arg " + name + "=" + std::to_string(value)
-                         : "kernel '" + signature.name + "' has no dimension '" + name + "'");
+                         : unknownArgument(signature, "dimension", name, signature.dims));
       preset[*dim] = value;
     }
     auto solved = solve_dims(signature, shapes, preset);
@@ -330,6 +351,12 @@ private:
 
 } // namespace
 
+std::string unknownArgument(const Signature &signature, std::string_view kind,
+                            const std::string &name, const std::vector<std::string> &known) {
+  return "kernel '" + signature.name + "' has no " + std::string(kind) + " '" + name +
+         "'; it has " + (known.empty() ? "none" : llvm::join(known, ", "));
+}
+
 void fillNormal(HostTensor &tensor, uint64_t seed) {
   // Box and Muller: two normals from two uniforms.
   for (int64_t i = 0, n = countOf(tensor); i < n; i += 2) {
@@ -350,7 +377,7 @@ Expected<std::vector<std::optional<Scalar>>> readScalars(const Signature &signat
     std::optional<unsigned> scalar = signature.find_scalar(name);
     if (!scalar)
       return Error(ErrorCode::invalid_argument,
-                   "kernel '" + signature.name + "' has no scalar '" + name + "'");
+                   unknownArgument(signature, "scalar", name, scalarsOf(signature)));
     if (std::optional<int64_t> integer = parseInteger(value)) {
       given[*scalar] = Scalar(*integer);
       continue;

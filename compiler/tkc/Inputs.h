@@ -39,6 +39,10 @@ Expected<RunArguments> gatherArguments(const Signature &signature, const Argumen
 Expected<std::vector<std::optional<Scalar>>> readScalars(const Signature &signature,
                                                          const std::vector<std::string> &texts);
 
+/// A name that no argument of that kind has, with those that there are.
+std::string unknownArgument(const Signature &signature, std::string_view kind,
+                            const std::string &name, const std::vector<std::string> &known);
+
 /// Fills a tensor with standard normal numbers from a seed; the same on every machine.
 void fillNormal(HostTensor &tensor, uint64_t seed);
 

@@ -86,7 +86,8 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   if (!cost)
     return report(Error(ErrorCode::invalid_argument,
                         "the cost of kernel '" + signature.name +
-                            "' is known once all of its dimensions are: give each with --dim" +
+                            "' depends on all of its dimensions (" +
+                            llvm::join(signature.dims, ", ") + "): give each with --dim" +
                             (signature.num_scalars() > 0 ? ", and its scalars with --arg" : "")),
                   json);
   if (json) {
@@ -321,7 +322,7 @@ void addInspect(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand(
       "inspect", "Says what a kernel's GPU code uses (registers, shared memory, spills, "
                  "occupancy), what its launches cost where all dimensions are given (time, bytes, "
-                 "operations), or what a bundle holds. Needs no GPU.");
+                 "operations), or what a bundle holds. Needs no GPU, and without --cost NVRTC.");
   auto options = std::make_shared<InspectOptions>();
   options->source.addTo(*command);
   options->source.addScalarsTo(*command);
@@ -332,8 +333,11 @@ void addInspect(CLI::App &app, int &status) {
                  "Print the predicted times alone; compiles no code, and needs all dimensions")
       ->excludes("--sass");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
-  options->mesh.addTo(*command, "on one rank of a mesh, the predicted time of each launch and "
+  options->mesh.addTo(*command, "On one rank of a mesh, the predicted time of each launch and "
                                 "collective; needs all dimensions");
+  command->footer("Examples:\n"
+                  "  tkc inspect norm.tk --target sm_90a --dim R=4096 --dim C=4096\n"
+                  "  tkc inspect norm.tk --target sm_90a --dim R=4096 --dim C=4096 --cost");
   command->callback([options, &status] { status = inspect(*options); });
 }
 

@@ -25,8 +25,10 @@ static bool isUnknownCommand(CLI::App &app, const char *word) {
     names.push_back(name);
   }
   const std::string nearest = tk::tkc::nearestOf(word, names);
-  const std::string help =
-      nearest.empty() ? "there are " + known : "did you mean '" + nearest + "'?";
+  const std::string help = llvm::StringRef(word).ends_with(".tk")
+                               ? "a command comes first: tkc run " + std::string(word)
+                           : nearest.empty() ? "there are " + known
+                                             : "did you mean '" + nearest + "'?";
   std::fprintf(stderr, "tkc: no command '%s'; %s\n", word, help.c_str());
   return true;
 }
@@ -50,6 +52,17 @@ static int reportExtras(const CLI::App &app) {
       help = "; did you mean '" + nearest + "'?";
   std::fprintf(stderr, "tkc%s: not expected: %s%s; tkc%s --help lists the options\n",
                command.c_str(), words.c_str(), help.c_str(), command.c_str());
+  return tk::tkc::WrongUsage;
+}
+
+/// A command line that lacks a word, or has a value that an option does not take.
+static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
+  std::string command;
+  for (const CLI::App *chosen : app.get_subcommands())
+    command = " " + chosen->get_name();
+  const std::string what = command.empty() ? "expected a command" : error.what();
+  std::fprintf(stderr, "tkc%s: %s; tkc%s --help lists the %s\n", command.c_str(), what.c_str(),
+               command.c_str(), command.empty() ? "commands" : "options");
   return tk::tkc::WrongUsage;
 }
 
@@ -81,7 +94,10 @@ struct HelpFormatter : CLI::Formatter {
 } // namespace
 
 static int runCommand(int argc, char **argv) {
-  CLI::App app{"tkc compiles and runs tensor kernels written in index notation (.tk files)."};
+  CLI::App app{"tkc compiles and runs tensor kernels written in index notation (.tk files).",
+               "tkc"};
+  app.footer("tkc COMMAND --help lists the options of a command. A first run, without a GPU:\n"
+             "  tkc run norm.tk --target emu --dim R=64 --dim C=512 --check");
   app.formatter(std::make_shared<HelpFormatter>()); // of the commands, too
   app.require_subcommand(1);
   app.set_version_flag("--version", "tkc 0.1.0");
@@ -106,7 +122,7 @@ static int runCommand(int argc, char **argv) {
   } catch (const CLI::ExtrasError &) {
     return reportExtras(app);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? tk::tkc::Done : tk::tkc::WrongUsage;
+    return error.get_exit_code() == 0 ? app.exit(error) : reportUsage(app, error);
   } catch (const tk::Error &error) {
     return tk::tkc::report(error, false);
   } catch (const std::bad_alloc &) {

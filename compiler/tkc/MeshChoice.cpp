@@ -10,11 +10,13 @@
 namespace tk::tkc {
 
 void MeshChoice::addTo(CLI::App &command, const std::string &whatMeshDoes) {
-  auto *option = command.add_option("--mesh", mesh, "AXIS=RANKS,…: " + whatMeshDoes);
+  auto *option = command.add_option("--mesh", mesh, whatMeshDoes)->type_name("AXIS=RANKS,…");
   command
       .add_option("--network", network,
                   "With --mesh: the network between the ranks, by whose cost collectives are "
-                  "chosen, as JSON, or h200-node (default), h200-pair, h100-node or h100-superpod")
+                  "chosen: a JSON file, or h200-node (default), h200-pair, h100-node or "
+                  "h100-superpod")
+      ->type_name("FILE")
       ->needs(option);
 }
 

@@ -7,6 +7,7 @@
 #include "passes/mesh/MeshCosts.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 
@@ -201,8 +202,8 @@ Expected<MeshCost> costOnMesh(const CompiledSource &source, size_t kernel,
       dims.push_back(dim->i);
   if (dims.size() != signature.dims.size())
     return Error(ErrorCode::invalid_argument,
-                 "the cost of kernel '" + signature.name +
-                     "' is known once all of its dimensions are: give each with --dim");
+                 "the cost of kernel '" + signature.name + "' depends on all of its dimensions (" +
+                     llvm::join(signature.dims, ", ") + "): give each with --dim");
   auto variables =
       complete_variables(signature, dims, llvm::ArrayRef(given).drop_front(signature.dims.size()));
   if (!variables)

@@ -268,24 +268,27 @@ void addRun(CLI::App &app, int &status) {
   command
       ->add_option(
           "--in", options->texts.inputs,
-          "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|special:SEED|zeros|iota: an input tensor "
-          "(special: with NaN among normal numbers); "
-          "default: standard normal numbers")
+          "An input tensor: PATH.npy, random[:SEED[:LOW:HIGH]], special:SEED (with NaN among "
+          "normal numbers), zeros or iota; default: standard normal numbers")
+      ->type_name("NAME=SOURCE")
       ->allow_extra_args(false);
-  command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
+  command->add_option("--arg", options->texts.scalars, "A scalar argument")
+      ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command
       ->add_option("--gap", options->texts.gaps,
-                   "NAME=COUNT: that many elements between the rows of a strided tensor")
+                   "Put so many padding elements between the rows of a strided tensor")
+      ->type_name("NAME=COUNT")
       ->allow_extra_args(false);
   command
       ->add_option("--axes", options->texts.axes,
-                   "NAME=AXIS,AXIS,…[:STRIDE]: the axes of a strided tensor from the outermost to "
-                   "the innermost in memory, and the innermost one's stride")
+                   "The axes of a strided tensor from the outermost to the innermost in memory, "
+                   "and the innermost one's stride")
+      ->type_name("NAME=AXIS,…[:STRIDE]")
       ->allow_extra_args(false);
-  auto *out =
-      command->add_option("--out", options->outputs, "NAME=PATH.npy: where to write a result")
-          ->allow_extra_args(false);
+  auto *out = command->add_option("--out", options->outputs, "Where to write a result")
+                  ->type_name("NAME=PATH.npy")
+                  ->allow_extra_args(false);
   auto *check =
       command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
   command->add_option("--check-elements", options->checkElements,
@@ -300,21 +303,22 @@ void addRun(CLI::App &app, int &status) {
       command
           ->add_option(
               "--show", options->show,
-              "NAME or NAME[INT|LOW..HIGH, …]: check, and print elements of a let or a result "
-              "as the reference and the target compute them; a let is stored for that")
+              "Check, and print elements of a let or a result as the reference and the target "
+              "compute them, such as y[3, 0..2]; a let is stored for that")
+          ->type_name("NAME[…]")
           ->allow_extra_args(false);
-  auto *diff =
-      command
-          ->add_option("--diff", options->targets,
-                       "TARGET,TARGET,…: run on each, and compare the results with the first one's")
-          ->delimiter(',')
-          ->allow_extra_args(false);
+  auto *diff = command
+                   ->add_option("--diff", options->targets,
+                                "Run on each target, and compare the results with the first one's")
+                   ->type_name("TARGET,…")
+                   ->delimiter(',')
+                   ->allow_extra_args(false);
   command
-      ->add_option(
-          "--plan-dim", options->source.planDims,
-          "NAME=INT: plan the code for this size, and run it at the sizes of the arguments")
+      ->add_option("--plan-dim", options->source.planDims,
+                   "Plan the code for this size, and run it at the sizes of the arguments")
+      ->type_name("NAME=INT")
       ->allow_extra_args(false);
-  options->mesh.addTo(*command, "run on a mesh, whose ranks are threads (targets cpu and emu)");
+  options->mesh.addTo(*command, "Run on a mesh, whose ranks are threads (targets cpu and emu)");
   auto *validate =
       command->add_flag("--validate-passes", options->validatePasses,
                         "Compute the kernel after every pass, by the reference interpreter or by "
@@ -325,6 +329,9 @@ void addRun(CLI::App &app, int &status) {
   // --diff reports on targets beside one another, and does nothing of these.
   for (CLI::Option *other : {out, check, launches, show, validate, explain, time})
     diff->excludes(other);
+  command->footer("Examples:\n"
+                  "  tkc run norm.tk --target emu --dim R=64 --dim C=512 --check\n"
+                  "  tkc run norm.tk --target cpu --dim R=2 --dim C=8 --in x=iota --out y=y.npy");
   command->callback([options, &status] { status = run(*options); });
 }
 

@@ -158,58 +158,6 @@ std::string notABound(const std::string &text) {
              : "expected a number from 0 on, got '" + text + "'";
 }
 
-void SourceOptions::addTo(CLI::App &command) {
-  command.add_option("FILE", file, "The .tk file; - is standard input")->required();
-  command.add_option("--kernel", kernel, "Which kernel of the file; needed if it has several");
-  command.add_option(
-      "--target", target,
-      "cpu, gpu (this machine's), sm_80, sm_90a, …, emu or emu-sm_80; default: gpu if there "
-      "is one, else cpu");
-  command.add_option(
-      "--device", device,
-      "The GPU that plans and predictions are for, such as H100 or h100-pcie; default: what "
-      "is assumed for the target");
-  command.add_option("--dim", dims, "The size of one dimension; give the option for each")
-      ->type_name("NAME=INT")
-      ->allow_extra_args(false);
-  command.add_option("--schedule", scheduleFile,
-                     "A file with schedule blocks that replace the program's");
-  command
-      .add_option("--disable-pass", disabledPasses,
-                  "Leave out a pass, a pattern of a pass (PASS:PATTERN) or a group, such as fusion")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  for (auto [flag, names, help] :
-       {std::tuple("--inline", &inlined,
-                   "Compute a result of that name where it is read, whatever "
-                   "the cost rule of tk-fuse-producers says"),
-        std::tuple("--store", &stored, "Store a result of that name, whatever the cost rule says"),
-        std::tuple("--merge", &merged,
-                   "NAME+NAME: compute two results over equal indices in one loop nest, whatever "
-                   "the rule of tk-merge-computes says"),
-        std::tuple("--apart", &apart, "NAME+NAME: do not compute two results in one loop nest")})
-    command.add_option(flag, *names, help)->delimiter(',')->allow_extra_args(false);
-  command
-      .add_option("--print-after", printAfter,
-                  "Print the IR after a pass, or PASS:PATTERN, to standard error")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_flag("--size-classes", sizeClasses,
-                   "Take the code that calls with few_keys run: sizes of a dimension that may grow "
-                   "share it; else each size has its own");
-  command.add_flag("--checked", checked,
-                   "Report gathers outside their bounds, and assertions that fail");
-  command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
-}
-
-void SourceOptions::addScalarsTo(CLI::App &command) {
-  command
-      .add_option("--arg", scalars,
-                  "NAME=VALUE: a scalar, where there is other code for some values or an extent "
-                  "rests on it")
-      ->allow_extra_args(false);
-}
-
 Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string> &texts,
                                                    const std::string &usage) {
   std::map<std::string, int64_t> values;
@@ -250,9 +198,11 @@ Expected<Facts> SourceOptions::factsFor(const Signature &signature, bool general
   }
   if (!values->empty()) {
     const std::string &name = values->begin()->first;
-    const std::string help = signature.find_scalar(name) ? "; it is a scalar" : "";
     return Error(ErrorCode::invalid_argument,
-                 "kernel '" + signature.name + "' has no dimension '" + name + "'" + help);
+                 signature.find_scalar(name)
+                     ? "kernel '" + signature.name + "' has no dimension '" + name +
+                           "'; it is a scalar: give --arg " + name + "=VALUE"
+                     : unknownArgument(signature, "dimension", name, signature.dims));
   }
   return general ? nothingElse : usual_facts(signature, known);
 }

@@ -197,20 +197,22 @@ void addView(CLI::App &app, int &status) {
   auto *profile = command->add_flag(
       "--profile", options->profile,
       "Also measure each launch on the target, with random inputs; where Nsight Compute is "
-      "installed, its reasons of stalls by line");
+      "installed, also sample why warps stall, by line");
   auto *from = command
                    ->add_option("--profile-from", options->profileFrom,
                                 "Take what was measured from a document that --json wrote")
                    ->excludes(profile);
   command
       ->add_option("--in", options->inputs,
-                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input of --profile")
+                   "With --profile: an input tensor, PATH.npy, random[:SEED[:LOW:HIGH]], zeros or "
+                   "iota")
+      ->type_name("NAME=SOURCE")
       ->allow_extra_args(false)
       ->needs(profile);
   auto *stalls = command->add_option(
       "--stalls", options->stalls,
       "With a profile: a report that ncu --section SourceCounters --page source --csv wrote");
-  options->mesh.addTo(*command, "also show the steps of one rank of a mesh with their predicted "
+  options->mesh.addTo(*command, "Also show the steps of one rank of a mesh with their predicted "
                                 "times; needs all dimensions");
   auto *diff =
       command

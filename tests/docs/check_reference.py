@@ -55,7 +55,7 @@ def check_tkc(tkc):
             documented = re.search(rf"(?<![\w-]){flag}(?![\w-])", codes(own) + "\n" + codes(common))
             expect(documented, f"tkc.md: {command} {flag} is not documented")
         expect(re.search(rf"^\| `tkc {command}", page, re.M), f"tkc.md: no row for {command}")
-        for stages in re.findall(r"--emit TEXT\s+(.*?)or all", text, re.S):
+        for stages in re.findall(r"--emit STAGE\s+(.*?)or all", text, re.S):
             for name in re.findall(r"\w+", re.sub(r"\(.*?\)", "", stages)):
                 expect(f"`{name}`" in section(page, "Stages"), f"tkc.md: no stage {name}")
     for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", codes(page)):

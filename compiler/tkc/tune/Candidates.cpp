@@ -16,6 +16,7 @@
 #include "compiler/tkc/Inputs.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 #include <atomic>
@@ -200,8 +201,8 @@ Expected<Candidate> predictCandidate(const SourceOptions &compiled, const Source
     return cost.error();
   if (!*cost)
     return Error(ErrorCode::invalid_argument,
-                 "the time of kernel '" + signature.name +
-                     "' is known once all of its dimensions are: give each with --dim" +
+                 "the time of kernel '" + signature.name + "' depends on all of its dimensions (" +
+                     llvm::join(signature.dims, ", ") + "): give each with --dim" +
                      (signature.num_scalars() > 0 ? ", and its scalars with --arg" : ""));
   Candidate candidate;
   candidate.entries = entries;

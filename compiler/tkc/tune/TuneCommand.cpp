@@ -360,12 +360,13 @@ void addTune(CLI::App &app, int &status) {
               "and writes it as a schedule block.");
   auto options = std::make_shared<TuneOptions>();
   options->source.addTo(*command);
-  command->add_option("--arg", options->source.scalars, "NAME=VALUE: a scalar argument")
+  command->add_option("--arg", options->source.scalars, "A scalar argument")
+      ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command
       ->add_option("--in", options->inputs,
-                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; default: "
-                   "standard normal numbers")
+                   "An input: PATH.npy, random[:SEED[:LOW:HIGH]] (default), zeros or iota")
+      ->type_name("NAME=SOURCE")
       ->allow_extra_args(false);
   command->add_option("-o", options->output, "Where to write the block; default: standard output");
   command
@@ -375,10 +376,9 @@ void addTune(CLI::App &app, int &status) {
   command->add_option("--candidates", options->most, "How many schedules to time at most (200)")
       ->check(CLI::Range(1, 100000));
   command->add_option("--record", options->record,
-                      "A file of what was measured: a search that was stopped goes on from it");
-  command->add_option(
-      "--check-elements", options->checkedElements,
-      "How many elements of each result to compare with the reference (64); 0: all");
+                      "Keep the measurements here; a search that was stopped goes on from them");
+  command->add_option("--check-elements", options->checkedElements,
+                      "Elements of each result to compare with the reference (64); 0: all");
   command->add_flag("--any-size", options->anySize,
                     "Write a block that applies at all sizes, not only at those given");
   command->add_flag("--exhaustive", options->exhaustive,

@@ -122,6 +122,42 @@ def table(root):
     expect("not expected: --chek; did you mean '--check'?" in error, error)
 
 
+def usage(root):
+    """The help: groups, names of values, and examples, each of which runs."""
+    text = tkc("run", "--help")
+    common, overrides = text.split("Options that replace a choice of the compiler:")
+    expect("--dim NAME=INT (repeatable)" in common and "--check" in common and "--inline NAME" in overrides, text)
+    expect("Usage: tkc run [OPTIONS] FILE" in text, text)
+    (root / "norm.tk").write_text("kernel rms_norm(x: bf16[R, C], w: f32[C], eps: f32 = 1e-6) -> (y: bf16[R, C]) {\n"
+                                  "  let square[r] = mean[c](x[r, c] * x[r, c])\n"
+                                  "  y[r, c] = x[r, c] * rsqrt(square[r] + eps) * w[c]\n}\n")
+    for command in ([], ["build"], ["run"], ["explain"], ["inspect"], ["bench"]):
+        examples = [line.split()[1:] for line in tkc(*command, "--help").splitlines() if line.startswith("  tkc ")]
+        expect(examples, f"examples of {command}")
+        for example in examples:
+            needs_nvrtc = example[0] == "inspect" and "--cost" not in example
+            if example[0] != "bench" and not needs_nvrtc:
+                tkc(*example, cwd=root)
+    expect("rms_norm" in tkc("bench", "norm.tk", "--target", "cpu", "--dim", "R=4,8", "--dim", "C=16,16", "--rounds", "1",
+                             "--without", "fusion", cwd=root), "bench")
+    for words, message in {
+            (): "tkc: expected a command; tkc --help lists the commands",
+            ("run",): "tkc run: FILE is required; tkc run --help lists the options",
+            ("norm.tk",): "a command comes first: tkc run norm.tk"}.items():
+        error = tkc(*words, status=2)
+        expect(message in error, error)
+    sizes = ("--target", "cpu", "--dim", "R=2", "--dim", "C=8")
+    for words, message in {
+            ("run", "norm.tk", "--dim", "Q=4"): "kernel 'rms_norm' has no dimension 'Q'; it has R, C",
+            ("run", "norm.tk", *sizes, "--in", "z=zeros"): "kernel 'rms_norm' has no tensor 'z'; it has x, w, y",
+            ("run", "norm.tk", *sizes, "--arg", "epsilon=1"): "kernel 'rms_norm' has no scalar 'epsilon'; it has eps",
+            ("run", "norm.tk", *sizes, "--in", "x=ones"): "input 'x' has no source 'ones': expected PATH.npy, random",
+            ("inspect", "norm.tk", "--cost"): "depends on all of its dimensions (R, C): give each with --dim",
+            ("explain", "tk-fold-mask"): "unknown pass 'tk-fold-mask'; did you mean 'tk-fold-masks'?"}.items():
+        error = tkc(*words, status=1, cwd=root)
+        expect(message in error, error)
+
+
 def files(root):
     run = tkc("run", "-", "--dim", "R=4", "--dim", "C=8", "--target", "cpu", "--check", input=SOFT)
     expect("y: right" in run, run)
@@ -201,7 +237,7 @@ def main():
         root = pathlib.Path(folder)
         (root / "soft.tk").write_text(SOFT)
         (root / "two.tk").write_text(TWO)
-        for check in (show, diff, table, files, inspect, outputs, places):
+        for check in (show, diff, table, usage, files, inspect, outputs, places):
             check(root)
     print("show, diff, completions, man, standard input and doctor are as documented")
 

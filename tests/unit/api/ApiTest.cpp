@@ -245,7 +245,7 @@ TEST_CASE("options that name what is not there are refused", "[api]") {
   CHECK(failure(compileWith(unknownDim, source), ErrorCode::invalid_argument) ==
         "no kernel of '<memory>' has a dimension 'Q'");
   CHECK(failure(compileWith(unknownDim, "kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }"),
-                ErrorCode::invalid_argument) == "kernel 'k' has no dimension 'Q'");
+                ErrorCode::invalid_argument) == "kernel 'k' has no dimension 'Q'; it has N");
   CHECK(failure(compileWith([](CompileOptions &options) { options.dims["K"] = -3; }, source),
                 ErrorCode::invalid_argument) == "dimension 'K' cannot be -3");
   CHECK(failure(compileWith([](CompileOptions &o) { o.disabled_passes = {"magic"}; }, source),
