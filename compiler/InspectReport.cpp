@@ -3,6 +3,7 @@
 
 #include "compiler/arch/Architecture.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace tk {
@@ -122,9 +123,10 @@ Expected<std::string> inspectKernel(CompiledSource &source, size_t kernel, std::
     if (!cost)
       return cost.error();
     if (!*cost)
-      return Error(ErrorCode::invalid_argument,
-                   "the cost of kernel '" + signature.name +
-                       "' is known once all of its dimensions are: give each in dims");
+      return Error(ErrorCode::invalid_argument, "the cost of kernel '" + signature.name +
+                                                    "' depends on all of its dimensions (" +
+                                                    llvm::join(signature.dims, ", ") +
+                                                    "): give each in dims");
     return inspectJson(**cost, signature, std::string(target));
   }
   Expected<detail::Executable> executable = source.specialise(kernel, target, facts);

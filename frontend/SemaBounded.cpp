@@ -42,8 +42,8 @@ bool KernelSema::staticRange(const ast::Index &index, const Uses &uses, Node *&l
   if (!uses.broken)
     diags.error(Diag::NoRange, index.nameSpan)
             .help("read a tensor at '" + index.name + "' alone, as in x[" + index.name + "]")
-        << "the bounds of '" << index.name
-        << "' are known at run time only, and it is nowhere a subscript by itself";
+        << "the bounds of '" << index.name << "' are known at run time only, and no subscript is '"
+        << index.name << "' alone";
   return false;
 }
 

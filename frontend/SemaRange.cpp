@@ -307,7 +307,8 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
       return nullptr; // that error was reported
     if (!first) {
       diags.error(Diag::NoRange, index.nameSpan).help(rangeHelp(index, in))
-          << "index '" << index.name << "' has no range: it is nowhere a subscript by itself";
+          << "index '" << index.name << "' has no range: no subscript is '" << index.name
+          << "' alone, as in x[" << index.name << "]";
       return nullptr;
     }
     lo = first->low ? first->low : intConst(0, index.span);

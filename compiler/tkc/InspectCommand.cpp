@@ -216,9 +216,11 @@ int inspectCpu(CompiledSource &source, size_t kernel, const GivenVariables &give
       dims.push_back(dim->i);
   if (dims.size() != numDims)
     return report(Error(ErrorCode::invalid_argument,
-                        "what kernel '" + signature.name +
-                            "' needs on the CPU is known once all of its dimensions are: give each "
-                            "with --dim; for GPU code name an architecture, such as sm_90a"),
+                        "the cost of kernel '" + signature.name +
+                            "' on the CPU depends on all of its dimensions (" +
+                            llvm::join(signature.dims, ", ") +
+                            "): give each with --dim; for GPU code name an architecture, such as "
+                            "sm_90a"),
                   json);
   Expected<std::vector<Scalar>> variables =
       complete_variables(signature, dims, llvm::ArrayRef(given).drop_front(numDims));
