@@ -200,7 +200,7 @@ int build(BuildOptions &options) {
   const bool hasOneOutput =
       options.emit != "ast" && options.emit != "all" && options.output != "-" && !onlyExplain;
   if (!options.bundle.depfile.empty() && !hasOneOutput)
-    return report(Error(ErrorCode::invalid_argument, "--depfile needs a stage behind ast that is "
+    return report(Error(ErrorCode::invalid_argument, "--depfile needs a stage after ast that is "
                                                      "written to a file: -o PATH"),
                   json);
   if (options.emit == "ast") {

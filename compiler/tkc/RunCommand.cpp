@@ -68,10 +68,10 @@ void printText(const RunReport &report, const Session &session) {
               report.device.c_str(), session.numLaunches(), session.numLaunches() == 1 ? "" : "es");
   printResults(report.results);
   if (report.validated) {
-    std::printf("  passes: %u right by the reference, %u by what is executed behind them",
+    std::printf("  passes: %u right by the reference, %u by running the code after them",
                 report.validated->evaluated, report.validated->executed);
     for (const std::string &pass : report.validated->notCompiled)
-      std::printf(", not executed behind %s", pass.c_str());
+      std::printf(", no code to run after %s", pass.c_str());
     std::puts("");
   }
   printShown(report.shown, report.target);

@@ -82,6 +82,8 @@ int report(const Error &error, bool json) {
     std::string place = error.span().str();
     std::fprintf(stderr, "%s%serror[%s]: %s\n", place.c_str(), place.empty() ? "" : ": ",
                  std::string(name(error.code())).c_str(), error.message().c_str());
+    if (error.code() == ErrorCode::no_driver || error.code() == ErrorCode::no_device)
+      std::fputs("  help: the targets cpu and emu run without a GPU: --target emu\n", stderr);
   }
   return exitCodeFor(error.code());
 }

@@ -275,7 +275,7 @@ CASES = {
     "no-nvrtc": (COPY, PTX, 3, "cannot load NVRTC", {}),
     "nvrtc-no-library": (COPY, PTX, 3, "error[no_nvrtc]", {"nvrtc.so": b"no library"}),
     "nvrtc-other-library": (COPY, PTX, 3, "error[nvrtc_too_old]", {}),
-    "no-driver": (COPY, GPU, 3, "error[no_driver]", {}),
+    "no-driver": (COPY, GPU, 3, "help: the targets cpu and emu run without a GPU", {}),
     "driver-other-library": (COPY, GPU, 3, "error[driver_too_old]", {}),
     "no-host-compiler": (COPY, EMU, 1, "x.tk:1:8: error[unsupported]", {}),
     "host-compiler-fails": (COPY, EMU, 70, "x.tk:1:8: error[internal]", {}),
