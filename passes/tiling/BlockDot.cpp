@@ -69,6 +69,11 @@ bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
   unsigned m = ofA.front(), n = ofB.front();
   if (m == n)
     return false;
+  // A factor is zero outside of the bounds: it has no tile of both results' axes.
+  for (unsigned axis : reduction.axes)
+    for (const std::optional<TileValue> &bound : {axes[axis].lower, axes[axis].upper})
+      if (bound && llvm::is_contained(bound->axes, m) && llvm::is_contained(bound->axes, n))
+        return false;
   if (llvm::find(order, n) < llvm::find(order, m)) {
     std::swap(m, n);
     std::swap(a, b);

@@ -89,6 +89,10 @@ inline constexpr double resultsOfTile = 64 * 64;
 inline constexpr double rowsOfTile = 128, termsOfSlice = 16, leastSlice = 8;
 /// Steps of a share at least.
 inline constexpr int64_t leastSteps = 4;
+/// Rows and channels of the groups that one product has, at most: the more groups there are, the
+/// more of the products are with 0. The time of more groups relative to that of fewer, at most:
+/// their results are checked for NaN.
+inline constexpr double mostOfGroups = 128, mostTimeOfGroups = 0.75;
 
 } // namespace tk::limits::window_cost
 

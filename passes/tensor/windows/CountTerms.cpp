@@ -7,6 +7,8 @@
 //    lie outside of both tensors, where loads give zeros.
 // 3. A compute op stores the product for each share, tap, row and column. Each tap is a remainder,
 //    which says how far copies reach from a pixel. The original compute op adds the shares.
+// 4. A batch has its groups' rows and columns side by side in the stored operands. Several groups
+//    are one product: of its results those of a row and a column of one group are read.
 //
 //   %dw = tk.compute ["o", "r", "c"] {tk.reduce [sum] ["n", "a"] {
 //           dy[n, a, o] * x[n, a + r, c]}}
@@ -45,6 +47,8 @@ private:
   Value
   storeOperand(StringRef suffix, SmallVector<Value> extents, Value width, bool hasPad, LoadOp load,
                llvm::function_ref<SmallVector<Value>(Arithmetic, ValueRange, Value)> indicesAt);
+  void mapGroup(Arithmetic at, Value column, Value width, ArrayRef<Value> digits,
+                IRMapping &mapping);
   Value storeShares(Value windows, Value rows);
   Value createTerm(Arithmetic at, Value windows, Value rows, ValueRange places, Value count,
                    Value pair);
@@ -63,8 +67,10 @@ private:
   Location loc;
   OpBuilder before;                                 ///< at the compute op
   SmallVector<const WindowAxis *> windows, columns; ///< whose taps are taps, and columns
-  SmallVector<Value> pixelExtents, tapExtents, columnExtents;
-  Value width; ///< columns of a part
+  SmallVector<Value> pixelExtents, tapExtents, columnExtents, rowExtents;
+  Value width, height; ///< columns and rows of a product
+  Value products;      ///< products of the batch
+  bool hasProducts() const { return static_cast<bool>(counted.batch); }
 };
 
 } // namespace
@@ -78,8 +84,17 @@ TermCounter::TermCounter(const CountedSum &given, const TermPlan &plan)
     (isColumns(axis) ? columns : windows).push_back(&axis);
     (isColumns(axis) ? columnExtents : tapExtents).push_back(sum.extentOf(axis.place));
   }
+  Arithmetic at{before, loc};
+  Value groups = at.number(plan.groups);
+  rowExtents = {sum.extentOf(counted.row)};
+  if (counted.batch) {
+    columnExtents.push_back(groups);
+    rowExtents.insert(rowExtents.begin(), groups);
+  }
   columnExtents.push_back(sum.extentOf(counted.column));
-  width = Arithmetic{before, loc}.product(columnExtents);
+  width = at.product(columnExtents);
+  height = at.product(rowExtents);
+  products = counted.batch ? at.div(sum.extentOf(counted.batch), groups) : at.number(1);
 }
 
 SmallVector<Value> TermCounter::clonesOf(Arithmetic at, ValueRange indices,
@@ -121,6 +136,15 @@ Value TermCounter::storeOperand(
   return statement->getResult(0);
 }
 
+/// The batch's index at `column` of the products of `width` columns each. Its group in the product
+/// is the last but one of `digits`.
+void TermCounter::mapGroup(Arithmetic at, Value column, Value width, ArrayRef<Value> digits,
+                           IRMapping &mapping) {
+  if (hasProducts())
+    mapping.map(counted.batch, at.add(at.mul(at.div(column, width), at.number(plan.groups)),
+                                      digits[digits.size() - 2]));
+}
+
 /// The windows' operand: along a window whose taps are not columns all elements of the tensor.
 Value TermCounter::storeWindows() {
   LoadOp load = sum.window;
@@ -133,10 +157,12 @@ Value TermCounter::storeWindows() {
     IRMapping mapping;
     for (auto [pixel, place] : llvm::zip_equal(counted.pixels, places))
       mapping.map(pixel, place);
-    SmallVector<Value> digits = at.digits(column, columnExtents);
+    SmallVector<Value> digits =
+        at.digits(hasProducts() ? at.mod(column, width) : column, columnExtents);
     for (auto [axis, digit] : llvm::zip(columns, digits))
       mapping.map(axis->place, digit);
     mapping.map(counted.column, digits.back());
+    mapGroup(at, column, width, digits, mapping);
     for (const WindowAxis *axis : windows) // replaced below
       mapping.map(axis->place, at.number(0));
     SmallVector<Value> indices = clonesOf(at, LoadOp(sum.window).getIndices(), mapping);
@@ -144,7 +170,8 @@ Value TermCounter::storeWindows() {
       indices[axis->axis] = mapping.lookup(axis->tap);
     return indices;
   };
-  return storeOperand(".windows", extents, width, !columns.empty(), load, indicesAt);
+  return storeOperand(".windows", extents, Arithmetic{before, loc}.mul(products, width),
+                      !columns.empty(), load, indicesAt);
 }
 
 /// The operand of rows: at its pixels.
@@ -153,10 +180,13 @@ Value TermCounter::storeRows() {
     IRMapping mapping;
     for (auto [pixel, place] : llvm::zip_equal(counted.pixels, places))
       mapping.map(pixel, place);
-    mapping.map(counted.row, column);
+    SmallVector<Value> digits =
+        at.digits(hasProducts() ? at.mod(column, height) : column, rowExtents);
+    mapping.map(counted.row, digits.back());
+    mapGroup(at, column, height, digits, mapping);
     return clonesOf(at, LoadOp(sum.weights).getIndices(), mapping);
   };
-  return storeOperand(".weights", pixelExtents, sum.extentOf(counted.row),
+  return storeOperand(".weights", pixelExtents, Arithmetic{before, loc}.mul(products, height),
                       static_cast<bool>(sum.weights.getPad()), sum.weights, indicesAt);
 }
 
@@ -168,7 +198,8 @@ Value TermCounter::createLoad(Arithmetic at, Value tensor, ValueRange indices) {
   return arith::ExtFOp::create(at.builder, loc, at.builder.getF32Type(), loaded);
 }
 
-/// The product at pixel `count`, for [share, tap, row, column], of a pair of parts if there is one.
+/// The product at pixel `count`, for [share, tap, row, column] and the product of a batch behind
+/// them, of a pair of parts if there is one.
 Value TermCounter::createTerm(Arithmetic at, Value windowsAt, Value rowsAt, ValueRange places,
                               Value count, Value pair) {
   IRMapping mapping;
@@ -187,20 +218,25 @@ Value TermCounter::createTerm(Arithmetic at, Value windowsAt, Value rowsAt, Valu
         at.builder, loc, createLoad(at, rowsAt, clonesOf(at, sum.weights.getIndices(), mapping)),
         createLoad(at, windowsAt, clonesOf(at, sum.window.getIndices(), mapping)));
   auto columnOf = [&](Value column, Value width, bool isLeft) {
-    return pair ? at.add(at.mul(createPartOfPair(at.builder, loc, pair, isLeft), width), column)
+    if (hasProducts())
+      column = at.add(at.mul(places[4], width), column);
+    return pair ? at.add(at.mul(createPartOfPair(at.builder, loc, pair, isLeft),
+                                at.mul(products, width)),
+                         column)
                 : column;
   };
   SmallVector<Value> ofRows = digits, ofWindows = digits;
   for (auto [n, pixel] : llvm::enumerate(counted.pixels))
     if (const WindowAxis *axis = counted.windowOf(pixel); axis && !isColumns(*axis))
       ofWindows[n] = clonesOf(at, sum.window.getIndices()[axis->axis], mapping)[0];
-  ofRows.push_back(columnOf(places[2], sum.extentOf(counted.row), true));
+  ofRows.push_back(columnOf(places[2], height, true));
   ofWindows.push_back(columnOf(places[3], width, false));
   return arith::MulFOp::create(at.builder, loc, createLoad(at, rowsAt, ofRows),
                                createLoad(at, windowsAt, ofWindows));
 }
 
-/// The products of all shares as [share, tap, row, column].
+/// The products of all shares as [share, tap, row, column], with the product of a batch behind the
+/// share.
 Value TermCounter::storeShares(Value windowsAt, Value rowsAt) {
   Arithmetic outside{before, loc};
   const int64_t terms = sum.isInParts() ? termsOfPartsSlice : termsOfCountedSlice;
@@ -214,12 +250,19 @@ Value TermCounter::storeShares(Value windowsAt, Value rowsAt) {
     lengths = {slices, outside.number(sum.countPairs()), slice};
   }
   std::string name = nameOf(".flat");
+  SmallVector<StringRef> own = {"share", "tap", "row", "column"};
+  SmallVector<Value> extents = {outside.number(plan.shares), outside.product(tapExtents), height,
+                                width};
+  if (hasProducts()) {
+    own.insert(own.begin() + 1, "product");
+    extents.insert(extents.begin() + 1, products);
+  }
   auto statement = ComputeOp::create(
-      before, loc, ArrayRef<StringRef>{"share", "tap", "row", "column"},
-      SmallVector<Value>{outside.number(plan.shares), outside.product(tapExtents),
-                         sum.extentOf(counted.row), width},
-      ArrayRef<Type>{before.getF32Type()}, ArrayRef<StringRef>{name},
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location, ValueRange places) {
+      before, loc, own, extents, ArrayRef<Type>{before.getF32Type()}, ArrayRef<StringRef>{name},
+      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location, ValueRange indices) {
+        SmallVector<Value> places(indices);
+        if (hasProducts())
+          std::rotate(places.begin() + 1, places.begin() + 2, places.end());
         Value first = Arithmetic{body, loc}.mul(places[0], sum.isInParts() ? slices : lengths[0]);
         auto product = ReduceOp::create(
             body, loc, ReduceKind::Sum, names, SmallVector<Value>(names.size(), zero), lengths,
@@ -249,9 +292,16 @@ void TermCounter::rewrite() {
     taps.push_back(axis->place);
   for (const WindowAxis *axis : columns)
     lanes.push_back(axis->place);
+  SmallVector<Value> ofRows = {counted.row}, place;
+  if (counted.batch) {
+    Value groups = at.number(plan.groups), group = at.mod(counted.batch, groups);
+    lanes.push_back(group);
+    ofRows.insert(ofRows.begin(), group);
+    place.push_back(at.div(counted.batch, groups));
+  }
   lanes.push_back(counted.column);
-  SmallVector<Value> place = {at.countOf(taps, tapExtents), counted.row,
-                              at.countOf(lanes, columnExtents)};
+  place.append({at.countOf(taps, tapExtents), at.countOf(ofRows, rowExtents),
+                at.countOf(lanes, columnExtents)});
   auto load = [&](OpBuilder &inner, Value share) -> Value {
     SmallVector<Value> indices(place);
     indices.insert(indices.begin(), share);

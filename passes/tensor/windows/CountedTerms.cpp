@@ -12,6 +12,9 @@
 // bf16, side by side along the last axis. The taps of a window may then be columns, too: the
 // operand is stored along it for each tap.
 //
+// A batch of such sums, those of groups of channels, has the groups' columns and rows side by side
+// in what is stored. Several groups are one product, whose results between groups nothing reads.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/windows/CountedTerms.h"
 #include "passes/machine/limits/Windows.h"
@@ -48,6 +51,8 @@ static bool readIndices(const WindowSum &sum, LoadOp load, bool isWindow,
     auto argument = isMoved ? window->tap : dyn_cast<BlockArgument>(index);
     if (!argument || (isMoved && window->isTurned))
       return false;
+    if (llvm::is_contained(sum.batches, argument))
+      continue;
     if (argument.getOwner() == reduce.getBlock()) {
       if (llvm::is_contained(pixels, argument))
         return false;
@@ -66,7 +71,7 @@ static bool readIndices(const WindowSum &sum, LoadOp load, bool isWindow,
 static bool areCopiedAsTheyLie(const CountedSum &counted, ArrayRef<BlockArgument> pixels) {
   const WindowSum &sum = counted.sum;
   LoadOp window = sum.window, rows = sum.weights;
-  if (sum.element.isF32() || window.getIndices().back() != counted.column ||
+  if (sum.element.isF32() || counted.batch || window.getIndices().back() != counted.column ||
       rows.getIndices().back() != counted.row || pixels != ArrayRef(counted.pixels))
     return false;
   SmallVector<Value> extents = getExtents(sum.kernel, rows.getTensor());
@@ -92,13 +97,30 @@ static bool areTapsFew(const WindowSum &sum) {
   return taps < terms;
 }
 
+/// How many groups may be one product: those whose rows and columns are whole vectors.
+static SmallVector<int64_t> countsOfGroups(const CountedSum &counted) {
+  const WindowSum &sum = counted.sum;
+  auto sizeOf = [&](BlockArgument index) {
+    return std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0);
+  };
+  SmallVector<int64_t> counts =
+      groupsOf(sum, std::max(sizeOf(counted.row), sizeOf(counted.column)));
+  llvm::erase_if(counts, [&](int64_t groups) {
+    return groups * divisorOf(sum, counted.column) % halvesOfVector != 0 ||
+           groups * divisorOf(sum, counted.row) % halvesOfVector != 0;
+  });
+  return counts;
+}
+
 std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
   ComputeOp compute = sum.compute;
   ReduceOp reduce = sum.reduce;
-  CountedSum counted{sum, {}, {}, {}};
+  CountedSum counted{sum, {}, {}, {}, {}};
+  if (!sum.batches.empty())
+    counted.batch = sum.batches[0];
   SmallVector<BlockArgument> pixels;
-  if (!(sum.element.isF16() || sum.element.isBF16() || sum.isInParts()) || !sum.batches.empty() ||
-      !sum.phases.empty() || compute.getNumResults() != 1 || reduce.getNumAccumulators() != 1 ||
+  if (!(sum.element.isF16() || sum.element.isBF16() || sum.isInParts()) || !sum.phases.empty() ||
+      compute.getNumResults() != 1 || reduce.getNumAccumulators() != 1 ||
       !isZeroOutside(sum.window) || !isZeroOutside(sum.weights) ||
       !readIndices(sum, sum.window, true, counted.pixels, counted.column) ||
       !readIndices(sum, sum.weights, false, pixels, counted.row) || sum.rows.size() != 1 ||
@@ -116,9 +138,7 @@ std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
     });
   counted.pixels = ordered;
   if (counted.pixels.size() < 2 || counted.pixels.size() > mostPixelIndices ||
-      counted.windowOf(counted.pixels.front()) ||
-      divisorOf(sum, counted.column) % halvesOfVector != 0 ||
-      divisorOf(sum, counted.row) % halvesOfVector != 0)
+      counted.windowOf(counted.pixels.front()) || countsOfGroups(counted).empty())
     return std::nullopt;
   return counted;
 }
@@ -151,14 +171,14 @@ namespace {
 
 /// The sizes that a plan's time follows from.
 struct TermExtents {
-  double rows = 1, columns = 1, taps = 1, terms = 1, stored = 0, read = 0;
+  double products = 1, rows = 1, columns = 1, taps = 1, terms = 1, stored = 0, read = 0;
   double bytesOfElement = 2, bytesOfParts = 2;
   int64_t pairs = 1, slice = termsOfCountedSlice;
 };
 
 } // namespace
 
-static TermExtents extentsOf(const CountedSum &counted, unsigned unrolled) {
+static TermExtents extentsOf(const CountedSum &counted, unsigned unrolled, int64_t groups) {
   const WindowSum &sum = counted.sum;
   LoadOp window = sum.window;
   auto estimate = [&](Value extent) { return std::max(estimateSize(sum.kernel, extent), 1.0); };
@@ -185,10 +205,15 @@ static TermExtents extentsOf(const CountedSum &counted, unsigned unrolled) {
     elements *= estimate(isColumn ? sum.extentOf(axis.tap) : sizes[axis.axis]);
   }
   extents.columns *= copies;
+  const double batches = counted.batch ? estimate(sum.extentOf(counted.batch)) : 1;
   if (counted.isStored) {
-    extents.read = elements + extents.terms * extents.rows;
-    extents.stored = copies * elements + extents.terms * extents.rows;
+    extents.read = batches * (elements + extents.terms * extents.rows);
+    extents.stored = batches * (copies * elements + extents.terms * extents.rows);
   }
+  const auto count = static_cast<double>(groups);
+  extents.products = batches / count;
+  extents.rows *= count;
+  extents.columns *= count;
   return extents;
 }
 
@@ -201,7 +226,7 @@ static double timeOf(const TermExtents &extents, int64_t shares, int64_t process
       continue;
     const int64_t tiles =
         tile.count(static_cast<int64_t>(extents.rows), static_cast<int64_t>(extents.columns)) *
-        static_cast<int64_t>(extents.taps);
+        static_cast<int64_t>(extents.taps * extents.products);
     product = std::min(product, tile.timeOf(tiles * shares, processors));
   }
   const auto slice = static_cast<double>(extents.slice);
@@ -209,10 +234,30 @@ static double timeOf(const TermExtents &extents, int64_t shares, int64_t process
   product *= cost::termOfProcessor * slice * slices * static_cast<double>(extents.pairs);
   const double bytes = extents.bytesOfElement * extents.read +
                        extents.bytesOfParts * extents.stored +
-                       extents.taps * extents.rows * extents.columns *
+                       extents.products * extents.taps * extents.rows * extents.columns *
                            (2 * cost::bytesOfWide * static_cast<double>(shares) + bytesOfResult);
   const double launches = 1 + launchesOfShares + (extents.stored > 0 ? launchesOfStores : 0);
   return product + launches * cost::launch + cost::byteOfConvolution * bytes;
+}
+
+/// Takes the plan of `groups` groups and the `unrolled` windows if it takes less time than `best`.
+static void planGroups(const CountedSum &counted, unsigned unrolled, int64_t groups,
+                       int64_t processors, std::optional<TermPlan> &best) {
+  const TermExtents extents = extentsOf(counted, unrolled, groups);
+  const double scratch = extents.bytesOfParts * extents.stored;
+  if (std::isnan(extents.terms * extents.rows * extents.columns * extents.taps * scratch) ||
+      scratch > cost::mostScratchOfParts)
+    return;
+  const double slices = std::ceil(extents.terms / static_cast<double>(extents.slice));
+  for (int64_t shares = 1; shares <= mostShares; ++shares) {
+    if (shares > 1 && static_cast<double>(shares) * leastSlices > slices)
+      break;
+    const double time =
+        timeOf(extents, shares, processors, counted.sum.element.getIntOrFloatBitWidth() / 8.0);
+    const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
+    if (!best || time < best->time * (isMore ? mostTimeOfMore : 1))
+      best = TermPlan{unrolled, shares, time, groups};
+  }
 }
 
 std::optional<TermPlan> tk::planCountedSum(const CountedSum &counted, int64_t processors) {
@@ -221,21 +266,11 @@ std::optional<TermPlan> tk::planCountedSum(const CountedSum &counted, int64_t pr
   for (unsigned unrolled = 0; unrolled < (1U << count); ++unrolled) {
     if (!areWindowsInReach(counted, unrolled))
       continue;
-    const TermExtents extents = extentsOf(counted, unrolled);
-    const double scratch = extents.bytesOfParts * extents.stored;
-    if (std::isnan(extents.terms * extents.rows * extents.columns * extents.taps * scratch) ||
-        scratch > cost::mostScratchOfParts)
-      continue;
-    const double slices = std::ceil(extents.terms / static_cast<double>(extents.slice));
-    for (int64_t shares = 1; shares <= mostShares; ++shares) {
-      if (shares > 1 && static_cast<double>(shares) * leastSlices > slices)
-        break;
-      const double time =
-          timeOf(extents, shares, processors, counted.sum.element.getIntOrFloatBitWidth() / 8.0);
-      const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
-      if (!best || time < best->time * (isMore ? mostTimeOfMore : 1))
-        best = TermPlan{unrolled, shares, time};
-    }
+    for (int64_t groups : countsOfGroups(counted))
+      planGroups(counted, unrolled, groups, processors, best);
+    // Groups fill tiles with columns, without copies for each tap.
+    if (counted.batch && best)
+      break;
   }
   return best;
 }

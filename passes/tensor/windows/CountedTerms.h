@@ -18,6 +18,7 @@ struct CountedSum {
   WindowSum sum;
   llvm::SmallVector<mlir::BlockArgument> pixels; ///< indices of the sum, in the order of counting
   mlir::BlockArgument row, column;               ///< indices of the result
+  mlir::BlockArgument batch;                     ///< the index of both operands, if there is one
   bool isStored = false; ///< operands are stored anew, as [pixels, columns of all parts]
 
   /// The window along which `pixel` moves; null if there is none.
@@ -25,11 +26,13 @@ struct CountedSum {
 };
 
 /// A bit for each window whose taps are columns of the product, the blocks that divide the pixels
-/// of a tile among themselves, and the time in nanoseconds.
+/// of a tile among themselves, the time in nanoseconds, and the groups of a batch whose rows and
+/// columns one product has.
 struct TermPlan {
   unsigned unrolled = 0;
   int64_t shares = 1;
   double time = 0;
+  int64_t groups = 1;
 };
 
 /// Terms of a slice of 16-bit operands, and of operands in parts.

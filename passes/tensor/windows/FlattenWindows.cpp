@@ -21,6 +21,8 @@
 //    If there are few tiles, the product is split-K, and the compute op adds the parts.
 //    Blocks also share the channels of 16-bit operands that are read where they lie
 //    (ShareChannels.cpp).
+//    If a batch has few rows and channels, several of its groups are one product, whose weights are
+//    0 between groups. Results that are NaN are computed again, since 0 times infinity is NaN.
 //    A sum over pixels, such as a gradient by weights, counts these as its terms (CountTerms.cpp).
 // 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
 //    multiply slices of it.
@@ -45,6 +47,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/limits/Windows.h"
+#include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
@@ -181,9 +184,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
         Value result = product.getResult(0);
         if (endsWithProduct()) {
           mapping.map(sum.reduce.getResult(0), result);
-          for (auto [index, row] :
-               llvm::zip_equal(sum.rows, at.digits(own[own.size() - 2], rowExtents)))
-            mapping.map(index, row);
+          mapRows(at, own[0], own[own.size() - 2], mapping);
           result = cloneFrom(body, sum.compute.getYield().getValues()[0], sum.compute, mapping);
         }
         YieldOp::create(body, loc, result);
@@ -225,18 +226,28 @@ void FlattenedSum::rewrite() {
   Value windows = storeWindows(), weights = storeWeights();
   Value product = storeProduct({windows, weights});
   OpBuilder builder(sum.compute.getYield());
-  if (!endsWithProduct())
+  if (!endsWithProduct() || plan.groups > 1)
     builder.setInsertionPoint(sum.reduce);
   Arithmetic at{builder, loc};
-  SmallVector<Value> indices(llvm::to_vector_of<Value>(sum.batches));
+  SmallVector<Value> indices(llvm::to_vector_of<Value>(sum.batches)), ofRows;
+  if (plan.groups > 1) {
+    Value count = at.number(plan.groups);
+    ofRows.push_back(at.mod(indices[0], count));
+    indices[0] = at.div(indices[0], count);
+  }
+  llvm::append_range(ofRows, sum.rows);
   if (!sum.phases.empty())
     indices.push_back(at.countOf(llvm::to_vector_of<Value>(sum.phases), phaseExtents));
-  indices.push_back(at.countOf(llvm::to_vector_of<Value>(sum.rows), rowExtents));
+  indices.push_back(at.countOf(ofRows, rowExtents));
   indices.push_back(at.countOf(llvm::to_vector_of<Value>(sum.pixels), pixelExtents));
   if (isRowInnermost())
     std::swap(indices[indices.size() - 1], indices[indices.size() - 2]);
   Value result = readProduct(at, product, indices);
-  if (endsWithProduct())
+  if (plan.groups > 1) {
+    if (!result.getType().isF32())
+      result = arith::ExtFOp::create(builder, loc, builder.getF32Type(), result);
+    computeNaNAgain(sum.reduce, result);
+  } else if (endsWithProduct())
     sum.compute.getYield()->setOperand(0, result);
   else
     sum.reduce.replaceAllUsesWith(ValueRange{result});
@@ -345,9 +356,9 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     std::optional<TermPlan> terms = planCountedSum(*counted, processors);
     if (always) {
       terms = TermPlan{counted->isStored ? static_cast<unsigned>(unrolled) : 0, shares, 0};
-      if (!areWindowsInReach(*counted, terms->unrolled))
+      if (counted->batch || !areWindowsInReach(*counted, terms->unrolled))
         return false;
-    } else if (!terms || (plan && plan->time <= terms->time) ||
+    } else if (!terms || (plan && !counted->batch && plan->time <= terms->time) ||
                timeAsWritten(sum, processors) <=
                    std::max(timeHere(terms->time), double(cost::leastTimeToFlatten))) {
       return false;

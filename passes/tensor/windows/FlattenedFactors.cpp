@@ -5,6 +5,8 @@
 //    elements outside of the tensor.
 // 2. Store the parts of the input, pixel by pixel.
 // 3. Store the parts of the weights, tap by tap.
+// 4. Several groups of a batch may be one. Their rows and their channels then stand side by side,
+//    and the weights of a row are 0 at the channels of other groups.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/windows/FlattenedSum.h"
@@ -28,6 +30,12 @@ FlattenedSum::FlattenedSum(const WindowSum &given, const WindowPlan &plan)
   phaseExtents = extentsOf(sum.phases);
   rowExtents = extentsOf(sum.rows);
   channelExtents = extentsOf(sum.channels);
+  if (plan.groups > 1) {
+    Value count = at.number(plan.groups);
+    batchExtents[0] = at.div(batchExtents[0], count);
+    rowExtents.insert(rowExtents.begin(), count);
+    channelExtents.insert(channelExtents.begin(), count);
+  }
   // How far taps reach along each axis, and how many of the places between two windows they read.
   SmallVector<Value> distances;
   for (BlockArgument index : sum.pixels) {
@@ -62,7 +70,7 @@ void FlattenedSum::addOuter(SmallVectorImpl<StringRef> &names, SmallVectorImpl<V
 }
 
 void FlattenedSum::mapOuter(Arithmetic at, Value place, IRMapping &mapping) {
-  if (!sum.batches.empty())
+  if (!sum.batches.empty() && plan.groups == 1)
     mapping.map(sum.batches[0], place);
   for (auto [index, phase] : llvm::zip_equal(sum.phases, at.digits(place, phaseExtents)))
     mapping.map(index, phase);
@@ -101,10 +109,34 @@ SmallVector<Value> FlattenedSum::extentsOf(ArrayRef<BlockArgument> indices) {
   return llvm::map_to_vector(indices, [&](BlockArgument index) { return sum.extentOf(index); });
 }
 
+/// Takes the group from the first of `digits`, if one product has several: `outer` counts these
+/// products. Returns the group's place in its product; null if there is one group.
+Value FlattenedSum::mapGroup(Arithmetic at, Value outer, SmallVectorImpl<Value> &digits,
+                             IRMapping &mapping) {
+  if (plan.groups == 1)
+    return Value();
+  Value group = digits.front();
+  digits.erase(digits.begin());
+  mapping.map(sum.batches[0], at.add(at.mul(outer, at.number(plan.groups)), group));
+  return group;
+}
+
 /// The channels' indices, and taps that are channels, from where one is counted.
-void FlattenedSum::mapChannels(Arithmetic at, Value channel, IRMapping &mapping) {
-  for (auto [index, digit] : llvm::zip_equal(sum.channels, at.digits(channel, channelExtents)))
+Value FlattenedSum::mapChannels(Arithmetic at, Value outer, Value channel, IRMapping &mapping) {
+  SmallVector<Value> digits = at.digits(channel, channelExtents);
+  Value group = mapGroup(at, outer, digits, mapping);
+  for (auto [index, digit] : llvm::zip_equal(sum.channels, digits))
     mapping.map(index, digit);
+  return group;
+}
+
+/// The indices of the weights' rows, from where one is counted.
+Value FlattenedSum::mapRows(Arithmetic at, Value outer, Value row, IRMapping &mapping) {
+  SmallVector<Value> digits = at.digits(row, rowExtents);
+  Value group = mapGroup(at, outer, digits, mapping);
+  for (auto [index, digit] : llvm::zip_equal(sum.rows, digits))
+    mapping.map(index, digit);
+  return group;
 }
 
 /// What is stored of `element`: part `places[part]`, if it has parts, or 0 behind the last channel.
@@ -159,7 +191,7 @@ Value FlattenedSum::storeWindows() {
           mapping.map(sum.batches[0], places[0]);
         Value slab = places[first];
         Value channel = at.add(at.mul(at.mod(slab, slices), at.number(plan.slice)), places.back());
-        mapChannels(at, channel, mapping);
+        mapChannels(at, places[0], channel, mapping);
         SmallVector<Value> offsets = at.digits(at.div(slab, slices), residues);
         if (!residues.empty() && at.is(residues[0], 1))
           offsets[0] = at.number(0);
@@ -206,13 +238,11 @@ Value FlattenedSum::storeWeights() {
           mapOuter(at, places[0], mapping);
         Value slice = at.mod(places[first], slices);
         Value channel = at.add(at.mul(slice, at.number(plan.slice)), places.back());
-        mapChannels(at, channel, mapping);
+        Value ofChannel = mapChannels(at, places[0], channel, mapping);
         SmallVector<Value> own = at.digits(at.div(places[first], slices), tapExtents);
         for (auto [axis, tap] : llvm::zip_equal(sum.axes, own))
           mapping.map(axis.tap, tap);
-        for (auto [index, row] :
-             llvm::zip_equal(sum.rows, at.digits(places[first + 2], rowExtents)))
-          mapping.map(index, row);
+        Value ofRow = mapRows(at, places[0], places[first + 2], mapping);
         SmallVector<Value> indices;
         for (Value index : sum.weights.getIndices())
           indices.push_back(cloneFrom(body, index, sum.compute, mapping));
@@ -220,6 +250,11 @@ Value FlattenedSum::storeWeights() {
         Value pad = sum.weights.getPad();
         pad = pad ? cloneFrom(body, pad, sum.compute, mapping) : createZero(at);
         Value element = LoadOp::create(body, loc, sum.weights.getTensor(), indices, pad);
+        if (ofRow) {
+          Value isOwn =
+              arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, ofRow, ofChannel);
+          element = arith::SelectOp::create(body, loc, isOwn, element, createZero(at));
+        }
         YieldOp::create(body, loc, createElement(at, element, channel, places));
       });
   return statement->getResult(0);

@@ -28,7 +28,11 @@ private:
   mlir::Value mostOf(mlir::BlockArgument tap);
   mlir::Value sharedEnds(const WindowAxis &axis, mlir::Value length, mlir::Value distance);
   llvm::SmallVector<mlir::Value> extentsOf(llvm::ArrayRef<mlir::BlockArgument> indices);
-  void mapChannels(Arithmetic at, mlir::Value channel, mlir::IRMapping &mapping);
+  mlir::Value mapGroup(Arithmetic at, mlir::Value outer, llvm::SmallVectorImpl<mlir::Value> &digits,
+                       mlir::IRMapping &mapping);
+  mlir::Value mapChannels(Arithmetic at, mlir::Value outer, mlir::Value channel,
+                          mlir::IRMapping &mapping);
+  mlir::Value mapRows(Arithmetic at, mlir::Value outer, mlir::Value row, mlir::IRMapping &mapping);
   mlir::Value storeWindows();
   mlir::Value storeWeights();
   mlir::Value createElement(Arithmetic at, mlir::Value load, mlir::Value channel,
@@ -40,7 +44,9 @@ private:
                          mlir::Value step, mlir::Value pair, mlir::Value lane);
   mlir::Value readProduct(Arithmetic at, mlir::Value product, llvm::ArrayRef<mlir::Value> indices);
   bool isRowInnermost();
-  bool endsWithProduct() const { return plan.shares == 1 && sum.endsWithProduct(); }
+  bool endsWithProduct() const {
+    return plan.shares == 1 && sum.endsWithProduct() && (plan.groups == 1 || sum.isResult());
+  }
 
   WindowSum sum;
   WindowPlan plan;

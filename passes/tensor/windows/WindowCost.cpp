@@ -51,7 +51,20 @@ static double sizeOf(const WindowSum &sum, BlockArgument index) {
   return std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0);
 }
 
-static Extents extentsOf(const WindowSum &sum) {
+SmallVector<int64_t> tk::groupsOf(const WindowSum &sum, double size) {
+  SmallVector<int64_t> counts = {1};
+  if (sum.batches.empty())
+    return counts;
+  const int64_t divisor = getSizeFact(sum.kernel, sum.extentOf(sum.batches[0])).divisor;
+  for (int64_t count = 2; divisor % count == 0 && divisor > 0; count *= 2)
+    if (static_cast<double>(count) * size <= mostOfGroups)
+      counts.push_back(count);
+    else
+      break;
+  return counts;
+}
+
+static Extents extentsOf(const WindowSum &sum, int64_t groups) {
   Extents extents;
   extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
   extents.bytesOfParts = sum.isInParts() ? cost::bytesOfPart * static_cast<double>(sum.countParts())
@@ -77,6 +90,11 @@ static Extents extentsOf(const WindowSum &sum) {
   }
   for (BlockArgument index : sum.channels)
     extents.channels *= sizeOf(sum, index);
+  const auto count = static_cast<double>(groups);
+  extents.batches /= count;
+  extents.copies /= count;
+  extents.rows *= count;
+  extents.channels *= count;
   return extents;
 }
 
@@ -136,27 +154,54 @@ static ArrayRef<Slice> slicesOf(const WindowSum &sum) {
   return sum.element.isF32() ? ArrayRef(slicesOfTf32) : ArrayRef(slicesOfHalves);
 }
 
+/// Takes the plan of `groups` groups with the axes `unrolled` if it takes less time than `best`.
+static void planGroups(const WindowSum &sum, unsigned unrolled, int64_t groups, int64_t processors,
+                       std::optional<WindowPlan> &best) {
+  WindowSum own = sum;
+  for (unsigned n = sum.axes.size(); n-- > 0;)
+    if (unrolled >> n & 1)
+      own.unroll(n);
+  Extents extents = extentsOf(own, groups);
+  if (groups > 1 && !sum.isResult())
+    extents.bytesOfResult = cost::bytesOfWide;
+  for (Slice slice : slicesOf(sum))
+    for (int64_t shares : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+      if (shares > 1 && static_cast<double>(shares * leastSteps) > stepsOf(extents, slice))
+        break;
+      const double time = timeOfPlan(extents, slice, shares, processors);
+      if (std::isnan(time) || scratchOf(extents, slice, shares) > cost::mostScratchOfParts)
+        continue;
+      const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
+      const double most = best && groups > best->groups ? mostTimeOfGroups
+                          : isMore                      ? cost::mostTimeOfFinerSplit
+                                                        : 1;
+      if (!best || time < best->time * most)
+        best = WindowPlan{unrolled, slice.length, shares, time, groups};
+    }
+}
+
+/// How many groups may be one product: one, if the check of the results takes more time than that
+/// saves.
+static SmallVector<int64_t> joinedGroups(const WindowSum &sum) {
+  const Extents extents = extentsOf(sum, 1);
+  ComputeOp compute = sum.compute;
+  if (extents.channels >= static_cast<double>(slicesOfHalves[2].length))
+    return {1};
+  // Results that are read row by row lie apart where a group ends: the second-level cache has them,
+  // and what is stored beside.
+  if (llvm::is_contained(sum.rows, compute.getBlock()->getArguments().back()) &&
+      extents.batches * extents.rows * extents.pixels * extents.bytesOfResult >
+          static_cast<double>(cacheBytesOfPlans) / 2)
+    return {1};
+  return groupsOf(sum, std::max(extents.rows, extents.channels));
+}
+
 std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t processors) {
   std::optional<WindowPlan> best;
   const unsigned count = sum.phases.empty() ? sum.axes.size() : 0;
-  for (unsigned unrolled = 0; unrolled < (1U << count); ++unrolled) {
-    WindowSum own = sum;
-    for (unsigned n = count; n-- > 0;)
-      if (unrolled >> n & 1)
-        own.unroll(n);
-    Extents extents = extentsOf(own);
-    for (Slice slice : slicesOf(sum))
-      for (int64_t shares : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-        if (shares > 1 && static_cast<double>(shares * leastSteps) > stepsOf(extents, slice))
-          break;
-        const double time = timeOfPlan(extents, slice, shares, processors);
-        if (std::isnan(time) || scratchOf(extents, slice, shares) > cost::mostScratchOfParts)
-          continue;
-        const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
-        if (!best || time < best->time * (isMore ? cost::mostTimeOfFinerSplit : 1))
-          best = WindowPlan{unrolled, slice.length, shares, time};
-      }
-  }
+  for (unsigned unrolled = 0; unrolled < (1U << count); ++unrolled)
+    for (int64_t groups : joinedGroups(sum))
+      planGroups(sum, unrolled, groups, processors, best);
   return best;
 }
 

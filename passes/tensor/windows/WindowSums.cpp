@@ -55,6 +55,14 @@ bool WindowSum::endsWithProduct() const {
   return true;
 }
 
+bool WindowSum::isResult() const {
+  ComputeOp statement = compute;
+  Value value = statement.getYield().getValues()[0];
+  if (auto rounded = value.getDefiningOp<arith::TruncFOp>())
+    value = rounded.getIn();
+  return statement.getNumResults() == 1 && value == ReduceOp(reduce).getResult(0);
+}
+
 const WindowAxis *WindowSum::axisOf(BlockArgument index) const {
   const auto *found = llvm::find_if(
       axes, [&](const WindowAxis &axis) { return axis.place == index || axis.tap == index; });

@@ -48,6 +48,8 @@ struct WindowSum {
   /// True if the operations after the sum can be computed with the contraction: a pixel enters them
   /// only through the sum.
   bool endsWithProduct() const;
+  /// True if the sum, rounded to the result's type at most, is the statement's only result.
+  bool isResult() const;
   /// The axis of which `index` is the place or the tap; null if there is none.
   const WindowAxis *axisOf(mlir::BlockArgument index) const;
   mlir::Value extentOf(mlir::BlockArgument index) const;
@@ -56,12 +58,13 @@ struct WindowSum {
 };
 
 /// The plan of a flattened convolution: the axes whose taps are channels (a bit each), the channels
-/// of a slice, the number of blocks that divide the steps among themselves, and the time in
-/// nanoseconds.
+/// of a slice, the number of blocks that divide the steps among themselves, the time in
+/// nanoseconds, and the groups of the batch whose rows and channels one product has.
 struct WindowPlan {
   unsigned unrolled = 0;
   int64_t slice = 0, shares = 1;
   double time = 0;
+  int64_t groups = 1;
 };
 
 /// Matches `reduce`, in the block of `compute`, as a convolution.
@@ -80,6 +83,10 @@ bool isZeroOutside(LoadOp load);
 int64_t planChannelShares(const WindowSum &sum, int64_t processors);
 /// Cuts the channels of the sum in so many shares.
 void shareChannels(const WindowSum &sum, int64_t shares);
+
+/// How many groups of a batch, of `size` rows or columns each, may be one: each number divides the
+/// batches.
+llvm::SmallVector<int64_t> groupsOf(const WindowSum &sum, double size);
 
 /// The plan of the least time on `processors` multiprocessors; nothing if sizes are unknown.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
