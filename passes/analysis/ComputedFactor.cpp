@@ -1,6 +1,7 @@
 //===- ComputedFactor.cpp - a computed operand as a compute op of its own -===//
 #include "passes/analysis/ComputedFactor.h"
 
+#include "passes/analysis/EqualComputes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -145,13 +146,13 @@ bool ComputedFactor::visit(Value value) {
   return llvm::all_of(getInputs(op), [&](Value input) { return visit(input); });
 }
 
-/// As the widest of what is loaded lies, and the sum's index last.
+/// As the widest of what is loaded lies, and the sum's innermost index last.
 void ComputedFactor::orderLeaves() {
   for (auto [n, leaf] : llvm::enumerate(leaves)) {
     auto at = llvm::find(widest.getIndices(), leaf.index);
     // What it is not over comes before, in the order of the statement.
     leaf.rank = at - widest.getIndices().begin();
-    if (leaf.index == reduce.getIndex(0))
+    if (leaf.index == reduce.getIndex(reduce.getNumIndices() - 1))
       leaf.rank = std::numeric_limits<int64_t>::max();
     else if (at == widest.getIndices().end())
       leaf.rank = static_cast<int64_t>(n) - static_cast<int64_t>(leaves.size());
@@ -159,9 +160,24 @@ void ComputedFactor::orderLeaves() {
   llvm::sort(leaves, [](const Leaf &a, const Leaf &b) { return a.rank < b.rank; });
 }
 
+void ComputedFactor::orderAsLoaded() {
+  const auto apart = static_cast<int64_t>(leaves.size()) + 1;
+  for (auto [n, leaf] : llvm::enumerate(leaves)) {
+    auto at = llvm::find(widest.getIndices(), leaf.index);
+    const int64_t axis = at - widest.getIndices().begin();
+    leaf.rank = apart * axis;
+    if (at == widest.getIndices().end())
+      leaf.rank = apart * (axis - 1) + static_cast<int64_t>(n + 1) - apart;
+  }
+  llvm::sort(leaves, [](const Leaf &a, const Leaf &b) { return a.rank < b.rank; });
+}
+
 bool ComputedFactor::read() {
-  if (!visit(factor) || !widest || !bare.contains(reduce.getIndex(0)) ||
-      !visit(reduce.getLower()[0]) || !visit(reduce.getUpper()[0]))
+  auto isBare = [&](Value index) { return bare.contains(index); };
+  auto isFound = [&](Value bound) { return visit(bound); };
+  if (!visit(factor) || !widest ||
+      !llvm::all_of(reduce.getBlock()->getArguments().take_front(reduce.getNumIndices()), isBare) ||
+      !llvm::all_of(reduce.getLower(), isFound) || !llvm::all_of(reduce.getUpper(), isFound))
     return false;
   // An index that is needed itself makes its group, as do two groups of one index.
   for (bool changed = true; changed;) {
@@ -226,7 +242,8 @@ bool ComputedFactor::coversIndicesOf(Value value) {
   });
 }
 
-void ComputedFactor::store(StringRef suffix, ArrayRef<Value> rows, bool isMasked) {
+ComputeOp ComputedFactor::store(StringRef suffix, ArrayRef<Value> rows, bool isMasked,
+                                ArrayRef<ComputeOp> known) {
   SmallVector<StringRef> names;
   SmallVector<Value> extents, indices;
   for (Leaf &leaf : leaves) {
@@ -262,6 +279,10 @@ void ComputedFactor::store(StringRef suffix, ArrayRef<Value> rows, bool isMasked
                                          results.push_back(cloneFrom(body, row, compute, mapping));
                                        YieldOp::create(body, loc, results);
                                      });
+  if (ComputeOp equal = findEqual(known, statement)) {
+    statement.erase();
+    statement = equal;
+  }
   auto load = [&](Value value, unsigned n, ArrayRef<Value> at) {
     OpBuilder after(value.getContext());
     after.setInsertionPointAfterValue(value);
@@ -271,6 +292,7 @@ void ComputedFactor::store(StringRef suffix, ArrayRef<Value> rows, bool isMasked
   load(factor, 0, indices);
   for (auto [n, row] : llvm::enumerate(rows))
     load(row, n + 1, ArrayRef(indices).drop_back());
+  return statement;
 }
 
 void tk::eraseDead(ComputeOp compute) {

@@ -39,6 +39,9 @@ public:
 
   /// Finds the indices of the operand; false if it cannot be stored in a form that copies load.
   bool read();
+  /// Lets the operand lie as the widest of the tensors that it is computed from. An index that this
+  /// one has not comes before its last axis, so that neighbouring elements read the same.
+  void orderAsLoaded();
   /// True if each index of the operand is an index of `value`, a value of the compute op.
   bool coversIndicesOf(mlir::Value value);
   /// True if the operand is over iteration indices alone, not over values derived from them.
@@ -46,8 +49,10 @@ public:
   double bytes();
   /// Stores the operand by a compute op of its own, with the sum's index last, and replaces it by a
   /// load. The same holds for `rows`, which are over all indices but the sum's. With `isMasked` the
-  /// stored operand is 0 outside of the sum's range.
-  void store(llvm::StringRef suffix, llvm::ArrayRef<mlir::Value> rows = {}, bool isMasked = false);
+  /// stored operand is 0 outside of the sum's range. A compute op among `known` that stores the
+  /// same is taken instead. Returns the compute op.
+  ComputeOp store(llvm::StringRef suffix, llvm::ArrayRef<mlir::Value> rows = {},
+                  bool isMasked = false, llvm::ArrayRef<ComputeOp> known = {});
 
 private:
   /// An index of the stored operand: an iteration index, or a value that accesses derive from one.

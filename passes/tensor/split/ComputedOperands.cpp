@@ -8,7 +8,10 @@
 //   %f = tk.compute ["i", "k"] {mulf a[i, k], p[i, k]}
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {mulf f[i, k], b[k, j]}}
 //
-// Likewise of several sums in one loop, which do not need each other.
+// Likewise of several sums in one loop, which do not need each other, and of sums over several
+// indices. The parts may lie along either axis, so that an operand lies as the tensors that it is
+// computed from. Two compute ops that need the same operand share it: the gradient of a layer by
+// its input and that by its weights, for example.
 //
 // The rewrite declines if CUDA cores take less time than the contraction by parts and the stores
 // (SignificandCost.cpp). It declines if an operand is in 16 bits, is computed from reductions, or
@@ -30,9 +33,11 @@ static constexpr llvm::StringLiteral passName = "tk-split-significands";
 
 /// The products in f32 whose sums `reduce` is, over all of an extent; none if it is something else.
 static SmallVector<arith::MulFOp> productsOf(ReduceOp reduce, ComputeOp compute) {
-  if (reduce.getNumIndices() != 1 || reduce.getPrecision() != Precision::Default ||
-      wholeExtent(reduce, 0, compute) != reduce.getUpper()[0])
+  if (reduce.getPrecision() != Precision::Default)
     return {};
+  for (unsigned position = 0; position < reduce.getNumIndices(); ++position)
+    if (wholeExtent(reduce, position, compute) != reduce.getUpper()[position])
+      return {};
   SmallVector<arith::MulFOp> products;
   for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues())) {
     auto product = term.getDefiningOp<arith::MulFOp>();
@@ -67,11 +72,13 @@ computedOperands(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
       factors.emplace_back(kernel, compute, ReduceOp(), reduce, operand);
       if (!factors.back().read() || !factors.back().hasBareIndices())
         return std::nullopt;
+      factors.back().orderAsLoaded();
     }
   return factors;
 }
 
-void tk::storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors) {
+void tk::storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors,
+                               SmallVectorImpl<ComputeOp> &known) {
   SignificandCost cost{kernel, compute, processors};
   bool stored = false;
   for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
@@ -91,7 +98,8 @@ void tk::storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t proce
     note(reduce, passName, Verdict::Derived,
          "computed operands of the " + describe(reduce) + " are stored by statements of their own");
     for (auto [n, factor] : llvm::enumerate(*factors))
-      factor.store(n == 0 ? ".factor" : ".other");
+      known.push_back(
+          factor.store(n == 0 ? ".factor" : ".other", /*rows=*/{}, /*isMasked=*/false, known));
     stored = true;
   }
   if (stored)

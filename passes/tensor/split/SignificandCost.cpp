@@ -26,10 +26,10 @@ namespace {
 
 using namespace limits::significand_cost;
 
-/// What a product is over: rows and columns, of which tiles are cut, other results, and terms; and
-/// how many pairs of parts make one product.
+/// What a product is over: rows and columns, of which tiles are cut, other results, and terms,
+/// those of the innermost index of the sum apart; and how many pairs of parts make one product.
 struct Extents {
-  int64_t rows = 1, columns = 1, terms = 1, pairs = countPairs;
+  int64_t rows = 1, columns = 1, terms = 1, inner = 1, pairs = countPairs;
   double others = 1;
 
   /// One row or one column has none: what it reads, it reads once.
@@ -57,7 +57,8 @@ static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Va
     int64_t &side = reads(left, index) ? extents.rows : extents.columns;
     extents.others *= static_cast<double>(std::exchange(side, size));
   }
-  extents.terms = static_cast<int64_t>(guessSize(kernel, reduce.getUpper()[0]));
+  for (Value end : reduce.getUpper())
+    extents.terms *= extents.inner = static_cast<int64_t>(guessSize(kernel, end));
   extents.pairs = countPairsOf(partsOf(left.getType()), partsOf(right.getType()));
   return extents;
 }
@@ -152,7 +153,7 @@ double SignificandCost::savedOf(ReduceOp reduce, Value term) {
   // Sums of fewer than one slice would be of zeros mostly. A vector times a matrix takes the time
   // of reading that, whatever multiplies.
   LoadOp narrow = narrowFactorOf(term);
-  if (extents.terms < elementsOfSlice || std::min(extents.rows, extents.columns) <= 1 ||
+  if (extents.inner < elementsOfSlice || std::min(extents.rows, extents.columns) <= 1 ||
       (narrow && !extents.hasTiles()))
     return 0;
   double onCores = timeOnCores(extents, mostCuts, processors);
@@ -165,8 +166,9 @@ double SignificandCost::savedOf(ReduceOp reduce, Value term) {
 /// Are all sizes known that decide what `sums` take? Of others nothing is known to be saved.
 bool SignificandCost::areSizesKnown(ArrayRef<ReduceOp> sums) {
   auto isKnown = [&](Value extent) { return getSizeFact(kernel, extent).upper.has_value(); };
-  return llvm::all_of(compute.getExtents(), isKnown) &&
-         llvm::all_of(sums, [&](ReduceOp reduce) { return isKnown(reduce.getUpper()[0]); });
+  return llvm::all_of(compute.getExtents(), isKnown) && llvm::all_of(sums, [&](ReduceOp reduce) {
+           return llvm::all_of(reduce.getUpper(), isKnown);
+         });
 }
 
 /// Do `sums` save more than their factors' parts cost, and is there memory for these?
@@ -202,7 +204,7 @@ bool SignificandCost::paysStored(ReduceOp reduce, Value left, Value right, doubl
   if (!areSizesKnown({reduce}))
     return false;
   Extents extents = extentsOf(kernel, compute, reduce, left, right);
-  if (extents.terms < elementsOfSlice || !extents.hasTiles())
+  if (extents.inner < elementsOfSlice || !extents.hasTiles())
     return false;
   // Both operands' indices: those of one are rows or columns, and the sum's.
   auto elementsOf = [&](Value factor) {

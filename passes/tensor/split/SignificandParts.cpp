@@ -76,8 +76,15 @@ int64_t tk::countPairsOf(int64_t left, int64_t right) {
   return static_cast<int64_t>(pairsOf(left, right).size());
 }
 
-unsigned tk::axisOfSum(LoadOp load, ReduceOp reduce) {
-  return llvm::find(load.getIndices(), reduce.getIndex(0)) - load.getIndices().begin();
+SumAxes tk::axesOfSum(LoadOp load, ReduceOp reduce) {
+  auto axisOf = [&](unsigned position) -> unsigned {
+    return llvm::find(load.getIndices(), reduce.getIndex(position)) - load.getIndices().begin();
+  };
+  const unsigned last = reduce.getNumIndices() - 1;
+  SumAxes axes = {axisOf(last), 0};
+  for (unsigned position = 0; position < last; ++position)
+    axes.others |= 1U << axisOf(position);
+  return axes;
 }
 
 bool tk::isMadeLonger(KernelOp kernel, Value extent) {
@@ -108,13 +115,6 @@ static Value isFinite(OpBuilder &builder, Location loc, Value value) {
                                math::AbsFOp::create(builder, loc, value), infinity);
 }
 
-/// `values` without that of the axis that the sum is over.
-template <typename Range> static auto withoutSum(const Range &values, unsigned sumAxis) {
-  auto rest = llvm::to_vector(values);
-  rest.erase(rest.begin() + sumAxis);
-  return rest;
-}
-
 /// The element of `tensor` at `place` in f32; 0 outside of it if it `isPadded`.
 static Value loadWide(OpBuilder &builder, Location loc, Value tensor, ValueRange place,
                       bool isPadded) {
@@ -126,16 +126,27 @@ static Value loadWide(OpBuilder &builder, Location loc, Value tensor, ValueRange
   return element.isF32() ? value : arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
 }
 
-/// The greatest finite magnitude along `sumAxis` of `tensor`, at `row` of its other axes.
-static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Value extent,
-                            unsigned sumAxis, ValueRange row) {
+/// The greatest finite magnitude along the axes `sum` of `tensor`, of `extents`, at `row` of its
+/// other axes.
+static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, ArrayRef<Value> extents,
+                            SumAxes sum, ValueRange row) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  SmallVector<Value> ends;
+  SmallVector<std::string> texts;
+  for (auto [axis, extent] : llvm::enumerate(extents))
+    if (sum.has(axis)) {
+      texts.push_back(sum.others == 0 ? "along" : "along" + std::to_string(axis));
+      ends.push_back(extent);
+    }
   auto greatest =
-      ReduceOp::create(builder, loc, ReduceKind::Max, ArrayRef<StringRef>{"along"},
-                       ValueRange{zero}, ValueRange{extent}, builder.getF32Type(),
+      ReduceOp::create(builder, loc, ReduceKind::Max, llvm::to_vector_of<StringRef>(texts),
+                       SmallVector<Value>(ends.size(), zero), ends, builder.getF32Type(),
                        [&](OpBuilder &inner, Location at, ValueRange along) -> Value {
-                         SmallVector<Value> place(row);
-                         place.insert(place.begin() + sumAxis, along.front());
+                         SmallVector<Value> place;
+                         auto nextOfSum = along.begin();
+                         auto nextOfRow = row.begin();
+                         for (unsigned axis = 0; axis < extents.size(); ++axis)
+                           place.push_back(sum.has(axis) ? *nextOfSum++ : *nextOfRow++);
                          Value element = loadWide(inner, at, tensor, place, /*isPadded=*/false);
                          Value magnitude = math::AbsFOp::create(inner, at, element);
                          return arith::SelectOp::create(inner, at, isFinite(inner, at, element),
@@ -148,15 +159,15 @@ static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Valu
 SignificandParts::RowScales SignificandParts::storeScales(Factor factor) {
   OpBuilder builder(compute);
   Location loc = compute.getLoc();
-  auto [tensor, sumAxis] = factor;
+  auto [tensor, sum] = factor;
   SmallVector<Value> extents = getExtents(kernel, tensor);
-  SmallVector<std::string> texts = withoutSum(namesOfAxes(extents.size()), sumAxis);
+  SmallVector<std::string> texts = withoutSum(namesOfAxes(extents.size()), sum);
   std::string up = nameOf(".scale"), off = nameOf(".unscale");
   auto statement = ComputeOp::create(
-      builder, loc, llvm::to_vector_of<StringRef>(texts), withoutSum(extents, sumAxis),
+      builder, loc, llvm::to_vector_of<StringRef>(texts), withoutSum(extents, sum),
       SmallVector<Type>(2, builder.getF32Type()), ArrayRef<StringRef>{up, off},
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange row) {
-        Value most = createGreatest(body, at, tensor, extents[sumAxis], sumAxis, row);
+        Value most = createGreatest(body, at, tensor, extents, sum, row);
         Value scale = createF32(body, at, 1), reciprocal = scale;
         auto choose = [&](Value condition, double power) {
           scale = arith::SelectOp::create(body, at, condition, createF32(body, at, power), scale);
@@ -221,20 +232,20 @@ Value SignificandParts::lengthOf(Value extent) {
 StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
   OpBuilder builder(compute);
   Location loc = compute.getLoc();
-  auto [tensor, sumAxis] = factor;
+  auto [tensor, sum] = factor;
   SmallVector<Value> extents = getExtents(kernel, tensor);
   SmallVector<std::string> texts = namesOfAxes(extents.size());
   const unsigned last = extents.size() - 1;
   bool isLonger = false;
-  const bool isRowLonger = sumAxis != last && isMadeLonger(kernel, extents[last]);
+  const bool isRowLonger = !sum.has(last) && isMadeLonger(kernel, extents[last]);
   Value length;
-  for (unsigned axis : {sumAxis, last})
+  for (unsigned axis : {sum.inner, last})
     if (isMadeLonger(kernel, extents[axis])) {
       extents[axis] = lengthOf(extents[axis]);
       isLonger = true;
-      if (axis == sumAxis)
+      if (axis == sum.inner)
         length = extents[axis];
-      if (sumAxis == last)
+      if (sum.inner == last)
         break;
     }
   texts.insert(texts.begin() + last, "part");
@@ -253,7 +264,7 @@ StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
         from.erase(from.begin() + last);
         Value element = loadWide(body, at, tensor, from, isLonger);
         Value one = isRowLonger ? createF32(body, at, 1) : Value();
-        Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sumAxis), one);
+        Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sum), one);
         Value scaled = arith::MulFOp::create(body, at, element, power);
         YieldOp::create(body, at, createPart(body, at, scaled, places[last], /*isBounded=*/true));
       });
@@ -294,8 +305,10 @@ void SignificandParts::store(ComputeOp statement, ArrayRef<ReduceOp> sums) {
   compute = statement;
   for (ReduceOp reduce : sums)
     for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
-      Factor factor(load.getTensor(), axisOfSum(load, reduce));
-      if (!stored.contains(factor))
-        stored[factor] = storeParts(factor, storeScales(factor));
+      const Key key = keyOf(load, reduce);
+      if (stored.contains(key))
+        continue;
+      const Factor factor{load.getTensor(), axesOfSum(load, reduce)};
+      stored[key] = storeParts(factor, storeScales(factor));
     }
 }

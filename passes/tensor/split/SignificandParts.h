@@ -30,8 +30,27 @@ int64_t partsOf(mlir::Type type);
 /// How many pairs of parts are multiplied of two numbers that have so many parts.
 int64_t countPairsOf(int64_t leftParts, int64_t rightParts);
 
-/// The axis of the loaded tensor along which the sum runs.
-unsigned axisOfSum(LoadOp load, ReduceOp reduce);
+/// The axes of a loaded tensor along which a sum runs: that of its innermost index, which slices
+/// are cut along, and the set of the others, a bit each.
+struct SumAxes {
+  unsigned inner;
+  unsigned others;
+
+  bool has(unsigned axis) const { return axis == inner || ((others >> axis) & 1) != 0; }
+};
+
+/// The axes of what `load` reads along which `reduce` runs.
+SumAxes axesOfSum(LoadOp load, ReduceOp reduce);
+
+/// `values`, one for each axis of a tensor, without those of the axes that the sum is over.
+template <typename Range> auto withoutSum(const Range &values, SumAxes sum) {
+  auto all = llvm::to_vector(values);
+  decltype(all) rest;
+  for (auto [axis, value] : llvm::enumerate(all))
+    if (!sum.has(axis))
+      rest.push_back(value);
+  return rest;
+}
 
 /// True if an axis along tiles is padded to whole slices that end in zeros.
 bool isMadeLonger(KernelOp kernel, mlir::Value extent);
@@ -73,17 +92,20 @@ private:
 };
 
 /// Stores the computed f32 operands of contractions in `compute` by compute ops of their own, if
-/// the contraction by parts then takes less time (ComputedOperands.cpp).
-void storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors);
+/// the contraction by parts then takes less time (ComputedOperands.cpp). Those among `known` are
+/// taken where they are equal; adds what it stores to them.
+void storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors,
+                           llvm::SmallVectorImpl<ComputeOp> &known);
 
-/// A tensor's parts, and the scales of its rows. A row has the elements of one result's sum.
+/// A tensor's parts, and the scales of its rows. A row has the elements of one result's sum, along
+/// all indices of it.
 struct StoredParts {
   mlir::Value parts;      ///< [part, axes of the tensor ...] in bf16
   mlir::Value reciprocal; ///< [axes of the tensor but the sum's ...], of rows' scales, in f32
-  mlir::Value length;     ///< of the sum's axis, if it was padded; or null
+  mlir::Value length;     ///< of the axis of the innermost index, if it was padded; or null
 };
 
-/// The parts of one kernel's tensors, for each axis along which a sum runs.
+/// The parts of one kernel's tensors, for each set of axes along which a sum runs.
 class SignificandParts {
 public:
   explicit SignificandParts(KernelOp kernel) : kernel(kernel) {}
@@ -93,17 +115,23 @@ public:
   void store(ComputeOp statement, llvm::ArrayRef<ReduceOp> sums);
   /// Stores all of what `load` of 16 bits reads in f32; a load of that in its place.
   LoadOp storeWide(LoadOp load);
-  const StoredParts &of(LoadOp load, ReduceOp reduce) {
-    return stored[{load.getTensor(), axisOfSum(load, reduce)}];
-  }
+  const StoredParts &of(LoadOp load, ReduceOp reduce) { return stored[keyOf(load, reduce)]; }
 
 private:
-  using Factor = std::pair<mlir::Value, unsigned>;
+  struct Factor {
+    mlir::Value tensor;
+    SumAxes sum;
+  };
+  using Key = std::pair<mlir::Value, std::pair<unsigned, unsigned>>;
 
   struct RowScales {
     mlir::Value scale, reciprocal;
   };
 
+  static Key keyOf(LoadOp load, ReduceOp reduce) {
+    const SumAxes sum = axesOfSum(load, reduce);
+    return {load.getTensor(), {sum.inner, sum.others}};
+  }
   RowScales storeScales(Factor factor);
   StoredParts storeParts(Factor factor, RowScales scales);
   mlir::Value lengthOf(mlir::Value extent);
@@ -111,7 +139,7 @@ private:
 
   KernelOp kernel;
   ComputeOp compute; ///< the present compute op
-  llvm::MapVector<Factor, StoredParts> stored;
+  llvm::MapVector<Key, StoredParts> stored;
   llvm::MapVector<mlir::Value, mlir::Value> lengths; ///< from extents to their padded lengths
 };
 

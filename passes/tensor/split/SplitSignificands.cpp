@@ -80,11 +80,12 @@ private:
   const SplitSignificandsOptions &options;
   int64_t processors;
   SignificandParts parts;
+  SmallVector<ComputeOp> operands; ///< that were computed, and are stored
 };
 
 } // namespace
 
-/// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, that of
+/// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, those of
 /// the sum among them?
 bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
@@ -99,12 +100,13 @@ bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   for (Value index : load.getIndices())
     if (!isa<BlockArgument>(index) || !different.insert(index).second)
       return false;
-  return different.contains(reduce.getIndex(0));
+  return llvm::all_of(reduce.getBlock()->getArguments().take_front(reduce.getNumIndices()),
+                      [&](Value index) { return different.contains(index); });
 }
 
 bool SignificandSplitting::isSplit(ReduceOp reduce) {
-  if (reduce.getNumIndices() != 1 || reduce.getPrecision() != Precision::Default ||
-      (!reduce.isOnline() && !isMatrixProduct(reduce)))
+  if (reduce.getPrecision() != Precision::Default ||
+      (reduce.isOnline() ? reduce.getNumIndices() != 1 : !isMatrixProduct(reduce)))
     return false;
   auto first = factorsOf(reduce.getYield().getValues()[0]);
   if (!first)
@@ -125,8 +127,8 @@ bool SignificandSplitting::isSplit(ReduceOp reduce) {
 
 /// Does the range of the sum end where the axis of `load` does?
 bool SignificandSplitting::endsWithAxis(ReduceOp reduce, LoadOp load) {
-  return isSameExtent(reduce.getUpper()[0],
-                      getExtents(kernel, load.getTensor())[axisOfSum(load, reduce)]);
+  return isSameExtent(reduce.getUpper().back(),
+                      getExtents(kernel, load.getTensor())[axesOfSum(load, reduce).inner]);
 }
 
 /// The sums of `shares` shares of the pairs, each stored by a statement of its own, added up.
@@ -209,23 +211,25 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   if (pairs % shares != 0)
     shares = 1;
   noteParts(reduce, leftParts, rightParts);
-  SmallVector<StringRef> names = {"pair", cast<StringAttr>(reduce.getIndexNames()[0]).getValue()};
+  SmallVector<StringRef> names = {"pair"};
+  llvm::append_range(names, reduce.getIndexNames().getAsValueRange<StringAttr>());
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value count = arith::ConstantIndexOp::create(builder, loc, pairs);
   llvm::SmallDenseMap<Operation *, StoredParts> partsOf;
-  llvm::SmallDenseMap<Operation *, unsigned> axisOf;
-  Value end = reduce.getUpper()[0];
+  llvm::SmallDenseMap<Operation *, SumAxes> axesOf;
+  SmallVector<Value> from = {zero}, ends = {count};
+  llvm::append_range(from, reduce.getLower());
+  llvm::append_range(ends, reduce.getUpper());
   for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
     partsOf[load] = parts.of(load, reduce);
-    axisOf[load] = axisOfSum(load, reduce);
+    axesOf[load] = axesOfSum(load, reduce);
     // A sum up to the axis' end goes on to whole slices, which end in zeros.
     Value length = partsOf[load].length;
     if (length && endsWithAxis(reduce, load))
-      end = length;
+      ends.back() = length;
   }
   auto sums = ReduceOp::create(builder, loc, reduce.getResultTypes(), reduce.getKinds(),
-                               builder.getStrArrayAttr(names),
-                               ValueRange{zero, reduce.getLower()[0]}, ValueRange{count, end},
+                               builder.getStrArrayAttr(names), from, ends,
                                PrecisionAttr::get(builder.getContext(), Precision::Blocked));
   sums.getBody().takeBody(reduce.getBody());
   sums.getRescale().takeBody(reduce.getRescale());
@@ -248,8 +252,7 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
     terms.push_back(arith::MulFOp::create(builder, loc, wide[0], wide[1]));
     Value scaled = sums.getResult(n);
     for (LoadOp load : {left, right}) {
-      SmallVector<Value> row(load.getIndices());
-      row.erase(row.begin() + axisOf[load]);
+      const SmallVector<Value> row = withoutSum(load.getIndices(), axesOf[load]);
       Value off = LoadOp::create(after, loc, partsOf[load].reciprocal, row, Value());
       scaled = arith::MulFOp::create(after, loc, scaled, off);
     }
@@ -280,7 +283,7 @@ void SignificandSplitting::widen(ReduceOp reduce) {
 
 unsigned SignificandSplitting::run(ComputeOp compute) {
   if (!options.always)
-    storeComputedOperands(kernel, compute, processors);
+    storeComputedOperands(kernel, compute, processors, operands);
   SmallVector<ReduceOp> sums;
   for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>())
     if (isSplit(reduce))
