@@ -102,7 +102,8 @@ bool GradKernel::isDeviation(const TermPtr &term, std::vector<IndexRef> loops) c
 
 /// The sum over the loops that remain, with what does not depend on them outside, and a product of
 /// two factors kept one.
-TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor) {
+TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor,
+                          bool mayPad) {
   TermPtr whole = withFactor && c.factor ? mul(c.factor, c.value) : c.value;
   Product product;
   product.take(whole);
@@ -128,7 +129,7 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
       uses += 2 * mentions(other, solved.loop);
     for (const TermPtr &other : solution.conditions)
       uses += 2 * readsAt(other, solved.value);
-    if (uses == 1 && (!pads || at == paddedFactor) &&
+    if (mayPad && uses == 1 && (!pads || at == paddedFactor) &&
         padded(product.above[at], solved.loop, axes)) {
       pads = true;
       paddedFactor = at;

@@ -173,11 +173,34 @@ private:
   TermPtr combine(const std::string &name, const std::vector<IndexRef> &at,
                   const std::vector<Contribution> &list);
   Solution solve(const Contribution &c, const std::vector<IndexRef> &at);
-  /// The contribution from sums along diagonals (GradDiagonals.cpp); null if its index is solved
-  /// for, or is no function of a distance.
+  // Sums along diagonals (GradDiagonals.cpp)
+  /// The diagonals of the pairs of two loops whose distance an axis of a tensor is a function of.
+  struct Diagonals {
+    std::size_t axis = 0;
+    IndexRef a, b;
+    std::vector<IndexRef> rest; ///< loops that are summed over, those two among them
+    TermPtr key;                ///< the index of the axis, of the loops
+    TermPtr last, extent;
+    bool isSum = false, isLater = false;
+
+    TermPtr place(const TermPtr &number) const;
+  };
+  struct StoredDiagonals {
+    Contribution of;
+    std::string name;
+  };
+  std::optional<Diagonals> diagonalsOf(const std::vector<IndexRef> &at, const Contribution &c);
+  std::string storeDiagonals(const std::string &name, const std::vector<IndexRef> &at,
+                             const Contribution &c, const Diagonals &diagonals);
+  TermPtr sumOverDistances(const std::vector<IndexRef> &at, const Contribution &c);
+  /// The indices of the gradient by an argument.
+  std::vector<IndexRef> indicesOf(const std::string &argument);
+  /// The contribution from sums along diagonals; null if its index is solved for, or is no function
+  /// of a distance, and no table that receives the same is read at one.
   TermPtr sumOfDiagonals(const std::string &name, const std::vector<IndexRef> &at,
                          const Contribution &c);
-  TermPtr build(const Contribution &c, const Solution &solution, bool withFactor);
+  TermPtr build(const Contribution &c, const Solution &solution, bool withFactor,
+                bool mayPad = true);
   bool isDeviation(const TermPtr &term, std::vector<IndexRef> loops) const;
   /// A statement among the adjoints.
   void emit(const std::string &name, const std::vector<IndexRef> &indices, TermPtr value);
@@ -224,6 +247,7 @@ private:
   std::map<std::string, std::string> renamed;    ///< locals whose names the gradient needs
   std::deque<Statement> statements;              ///< the kernel's own, taken apart
   std::deque<Statement> adjoints;                ///< then these
+  std::vector<StoredDiagonals> storedDiagonals;
   std::map<std::string, std::vector<Contribution>> contributions; ///< by tensor
   std::map<std::string, std::string> adjointNames;
   std::map<const Statement *, std::vector<Statement>> after; ///< of what is printed behind others

@@ -149,6 +149,25 @@ template <typename Statement> static void defineBeforeReads(std::vector<Statemen
   lines = std::move(ordered);
 }
 
+std::vector<IndexRef> GradKernel::indicesOf(const std::string &argument) {
+  std::vector<IndexRef> indices;
+  unsigned axis = 0;
+  for (const Axis &a : axes.at(argument)) {
+    std::string name = a.hi->kind == TermKind::Name
+                           ? std::string(1, static_cast<char>(std::tolower(a.hi->name[0])))
+                           : "i";
+    // The name that the kernel's own statements have for it.
+    for (const Contribution &c : contributions[argument])
+      if (IndexRef index = c.at[axis]->index) {
+        name = index->name;
+        break;
+      }
+    indices.push_back(makeIndex(name, a.lo, a.hi));
+    ++axis;
+  }
+  return indices;
+}
+
 std::string GradKernel::print() {
   // 1. What the kernel itself computes. Weights of a softmax are computed anew from a row's norm.
   for (Statement &s : statements) {
@@ -178,20 +197,7 @@ std::string GradKernel::print() {
   for (const ast::GradArgument &arg : grad.wrt) {
     Statement s;
     s.name = arg.name;
-    unsigned axis = 0;
-    for (const Axis &a : axes.at(arg.name)) {
-      std::string name = a.hi->kind == TermKind::Name
-                             ? std::string(1, static_cast<char>(std::tolower(a.hi->name[0])))
-                             : "i";
-      // The name that the kernel's own statements have for it.
-      for (const Contribution &c : contributions[arg.name])
-        if (IndexRef index = c.at[axis]->index) {
-          name = index->name;
-          break;
-        }
-      s.indices.push_back(makeIndex(name, a.lo, a.hi));
-      ++axis;
-    }
+    s.indices = indicesOf(arg.name);
     s.isResult = true;
     std::size_t before = adjoints.size();
     s.name = "d_" + arg.name;
