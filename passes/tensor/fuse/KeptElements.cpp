@@ -9,6 +9,9 @@
 //    faster with a stored operand.
 // 3. Some reader reduces over an index of the rows, and could not compute it with the rows in it.
 //    The readers of a pointwise reader count as its own.
+// 4. Or some reader could not compute it with the rows in it, and its element is no smaller than
+//    what it loads for each: a normed row that is reduced in groups, for example. To load that
+//    again takes less than to store the elements and to load them.
 //
 //   %m = tk.compute ["i"] {.. tk.reduce [max] ["r"] %x[2 * %i + %r] ..}
 //   %t = tk.compute ["i","r"] {.. %x[2 * %i + %r] == %m[%i] ..}
@@ -63,6 +66,16 @@ static bool isReducedOver(Read read) {
   });
 }
 
+/// True if the loads of `element` at each of its indices are of no more bits than it.
+static bool loadsNoMore(OpResult element) {
+  auto compute = cast<ComputeOp>(element.getOwner());
+  unsigned bits = 0;
+  for (LoadOp load : compute.getBlock()->getOps<LoadOp>())
+    if (getIterationIndices(load.getResult()).size() == compute.getNumIndices())
+      bits += load.getType().getIntOrFloatBitWidth();
+  return bits <= cast<RankedTensorType>(element.getType()).getElementTypeBitWidth();
+}
+
 namespace {
 /// How the readers of a pointwise compute op take rows that are computed in it.
 enum class Fate { Kept, Fused, Lost };
@@ -80,9 +93,11 @@ static Fate getFate(OpResult element, OpResult withRows, int64_t maxExtra, unsig
       }))
     return Fate::Kept;
   Fate fate = Fate::Fused;
+  bool isStoredWithRows = false;
   for (Read read : reads) {
     const Read rows{read.load, read.consumer, withRows};
     if (whyNotInline(rows, ProducerKind::Rows, maxExtra)) {
+      isStoredWithRows = true;
       if (isReducedOver(rows))
         fate = Fate::Lost;
       continue;
@@ -95,7 +110,7 @@ static Fate getFate(OpResult element, OpResult withRows, int64_t maxExtra, unsig
       fate = Fate::Lost;
     copy.erase();
   }
-  return fate;
+  return isStoredWithRows && loadsNoMore(element) ? Fate::Lost : fate;
 }
 
 ComputeOp findKeptElements(Read read, int64_t maxExtra,

@@ -11,7 +11,8 @@
 // 2. Take along the other reductions over the same indices, and the elementwise operations that
 //    need only these. The values that the rest of the compute op uses become results of the new op.
 // 3. Ask the cost rule of tk-fuse-producers (FuseProducersCost.cpp) about the new op. Keep the new
-//    op only if the rule stores at least one of its results.
+//    op only if the rule stores at least one of its results, for example because the elements that
+//    read it would be stored with it (KeptElements.cpp).
 // 4. Otherwise move a reduction that is the same for all elements of an enclosing reduction in
 //    front of that reduction.
 // 5. A product whose operand is read at a place of two indices gets a compute op over all places
@@ -133,7 +134,8 @@ private:
     return false;
   }
 
-  /// The cost rule looks at the reader as it would be: so a copy of it is changed first.
+  /// The cost rule looks at the reader as it would be, and at the reader's readers: so a copy of it
+  /// is changed first, and takes its place.
   bool trySeparate(ReduceOp reduce, ComputeOp compute) {
     OpBuilder builder(compute);
     IRMapping mapping;
@@ -149,15 +151,16 @@ private:
       if (isMade)
         separation.take(twin);
     std::optional<std::string> why;
+    compute->replaceAllUsesWith(copy->getResults());
     if (isMade)
       why = isPair ? separation.whyPairsStored() : separation.whyStored(maxExtra);
     if (why) {
       note(reduce, passName, Verdict::Derived,
            "the " + describe(reduce) + " becomes a statement of its own: " + *why);
-      compute->replaceAllUsesWith(copy->getResults());
       compute.erase();
       return true;
     }
+    copy->replaceAllUsesWith(compute->getResults());
     copy.erase();
     if (isMade)
       separation.eraseStatements();

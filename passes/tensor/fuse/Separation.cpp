@@ -8,6 +8,7 @@
 #include "passes/tensor/fuse/Separation.h"
 
 #include "passes/analysis/BoundsApart.h"
+#include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/fuse/ChosenResults.h"
 #include "passes/tensor/fuse/FuseProducersCost.h"
@@ -236,8 +237,13 @@ std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
   for (Read read : reads) {
     if (isStatisticOfInlined(read))
       return "a reader that computes its product again has no whole rows of it";
-    if (auto why = whyNotInline(read, classify(read.producer), maxExtra))
+    const ProducerKind kind = classify(read.producer);
+    if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
+    auto isStored = [](OpResult) { return false; };
+    if (kind == ProducerKind::Rows)
+      if (ComputeOp kept = findKeptElements(read, maxExtra, isStored))
+        return describe(kept) + " would be stored with it, and has more elements";
   }
   return std::nullopt;
 }
