@@ -78,7 +78,6 @@ namespace tk::limits::window_cost {
 /// written: as predicted for convolutions in 16 bits on sm_80.
 inline constexpr double timeOfWarps = 2;
 
-
 /// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
 /// waiting for the first slice of each, where so many rows share what each element's place takes.
 inline constexpr double longestShort = 32, leastRowsOfShort = 32;
