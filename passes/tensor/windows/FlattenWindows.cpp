@@ -5,7 +5,8 @@
 // taps reach. A tap is then a constant distance in `q`. The sum becomes a matrix product whose
 // operand rows are `q + distance`, and TMA loads can fetch these rows as boxes.
 //
-// 1. Find convolutions in f32, tf32, f16 or bf16 (WindowSums.cpp), on a target with wgmma.
+// 1. Find convolutions in f32, tf32, f16 or bf16 (WindowSums.cpp), without wgmma those in 16 bits
+//    alone. A factor that is rounded to 16 bits is stored (RoundedFactor.cpp).
 // 2. Store the image in the order [part, slab, q, lane]. A slab holds one slice of the channels;
 //    with stride s it holds every s-th pixel along each axis. Positions outside of the tensor hold
 //    the value that the kernel reads there. f32 is stored by the bf16x3 decomposition
@@ -52,6 +53,7 @@
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
 #include "passes/tensor/windows/FlattenedSum.h"
+#include "passes/tensor/windows/RoundedFactor.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -299,16 +301,26 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
         return; // its blocks name indices, and say what becomes of each
       for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
         for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
-          flatten(kernel, compute, reduce, target.getProcessors());
+          flattenRounded(kernel, compute, reduce, target.getProcessors());
     });
   }
 
-  void flatten(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
+  /// A factor that is rounded to 16 bits where it is read is stored so, if the sum is flattened
+  /// then.
+  void flattenRounded(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
+    std::optional<RoundedFactor> rounded = RoundedFactor::of(compute, reduce);
+    if (!flatten(kernel, compute, reduce, processors, rounded.has_value()) && rounded)
+      rounded->undo();
+  }
+
+  /// True if the sum became a product of its own.
+  bool flatten(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors,
+               bool isRounded) {
     std::optional<WindowSum> sum = readWindowSum(kernel, compute, reduce);
     // Warps multiply no parts of f32.
     if (!sum || (!onWarpgroups && sum->isInParts()))
-      return;
-    if (!always && isCopiedAsItLies(*sum)) {
+      return false;
+    if (!always && !isRounded && isCopiedAsItLies(*sum)) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " stays as it is: bulk copies bring its windows");
       if (const int64_t channelShares = planChannelShares(*sum, processors); channelShares > 1) {
@@ -317,33 +329,34 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
                  Twine(channelShares) + " shares");
         shareChannels(*sum, channelShares);
         ++numSums;
-        return;
+        return true;
       }
       // One loop goes through the window's elements and their channels, a slice of these at a time.
       auto channel = cast<BlockArgument>(sum->window.getIndices().back());
       if (unsigned last = reduce.getNumIndices() - 1; channel.getArgNumber() < last)
         moveIndex(reduce, channel.getArgNumber(), last);
-      return;
+      return false;
     }
     std::optional<WindowPlan> plan = planWindowSum(*sum, processors);
     if (countsTerms(*sum, plan, processors))
-      return;
+      return true;
     if (always)
       plan = WindowPlan{static_cast<unsigned>(unrolled), slice, shares, 0};
     else if (!plan)
-      return;
+      return false;
     else if (const double written = timeAsWritten(*sum, processors);
              written < cost::leastTimeToFlatten || timeHere(plan->time) >= written) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " would take about " +
                Twine(std::llround(timeHere(plan->time) / 1000)) + " us as a product, and " +
                Twine(std::llround(written / 1000)) + " us as it is");
-      if (hasShortIndices(*sum))
+      if (hasShortIndices(*sum) && !isRounded)
         countThrough(reduce);
-      return;
+      return false;
     }
     FlattenedSum(*sum, *plan).rewrite();
     ++numSums;
+    return true;
   }
 
   /// Counts the terms of a sum over pixels through, if that takes less time than the product of
