@@ -37,6 +37,8 @@ namespace tk::limits::count_terms {
 
 /// Shares that are added up term by term.
 inline constexpr int64_t mostAddedOneByOne = 8;
+/// A rounded factor is stored for sums that take as long as so many launches at least.
+inline constexpr double launchesOfRounding = 2;
 
 } // namespace tk::limits::count_terms
 
@@ -58,6 +60,8 @@ namespace tk::limits::flatten_windows {
 
 /// Parts of a flattened sum that are added up term by term.
 inline constexpr int64_t mostAddedOneByOne = 8;
+/// A rounded factor is stored for sums that take as long as so many launches at least.
+inline constexpr double launchesOfRounding = 2;
 
 } // namespace tk::limits::flatten_windows
 

@@ -46,6 +46,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
 #include "passes/machine/limits/Windows.h"
 #include "passes/tensor/normalize/PadConditions.h"
@@ -313,14 +314,14 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
       rounded->undo();
   }
 
-  /// True if the sum became a product of its own.
+  /// True if the sum's factors are to be stored as they are multiplied.
   bool flatten(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors,
                bool isRounded) {
     std::optional<WindowSum> sum = readWindowSum(kernel, compute, reduce);
     // Warps multiply no parts of f32.
     if (!sum || (!onWarpgroups && sum->isInParts()))
       return false;
-    if (!always && !isRounded && isCopiedAsItLies(*sum)) {
+    if (!always && isCopiedAsItLies(*sum)) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " stays as it is: bulk copies bring its windows");
       if (const int64_t channelShares = planChannelShares(*sum, processors); channelShares > 1) {
@@ -335,7 +336,7 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
       auto channel = cast<BlockArgument>(sum->window.getIndices().back());
       if (unsigned last = reduce.getNumIndices() - 1; channel.getArgNumber() < last)
         moveIndex(reduce, channel.getArgNumber(), last);
-      return false;
+      return true;
     }
     std::optional<WindowPlan> plan = planWindowSum(*sum, processors);
     if (countsTerms(*sum, plan, processors))
@@ -352,7 +353,7 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
                Twine(std::llround(written / 1000)) + " us as it is");
       if (hasShortIndices(*sum) && !isRounded)
         countThrough(reduce);
-      return false;
+      return isRounded && written > launchesOfRounding * cost::launch;
     }
     FlattenedSum(*sum, *plan).rewrite();
     ++numSums;
