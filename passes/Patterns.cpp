@@ -76,6 +76,7 @@ static constexpr PatternInfo splitPatterns[] = {
      .summary = "Copy tensors whose axes are not in the order of a matrix product."},
     {.name = "windows", .summary = "Reduce windows of several axes one axis after the other."},
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
+    {.name = "taps", .summary = "Sum the terms of neighbouring taps in one loop."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
     {.name = "scans", .summary = "Cut long scans of few rows in parallel chunks."},
 };

@@ -79,6 +79,16 @@ inline constexpr double outputsOfSmallTile = 32 * 32;
 
 } // namespace tk::limits::order_factors
 
+namespace tk::limits::separate_taps {
+
+/// Taps that one loop sums, at most: each has an accumulator of a vector in registers.
+inline constexpr int64_t mostTaps = 8;
+/// Elements of the operand that all taps read, at least: loading them once for each tap takes more
+/// time than the choice of the tap in a launch behind.
+inline constexpr double leastElements = 1 << 21;
+
+} // namespace tk::limits::separate_taps
+
 namespace tk::limits::decayed_sums {
 
 /// The elements of a chunk: as many as a tile of a product on CUDA cores has rows.

@@ -11,6 +11,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/PlanParts.h"
+#include "passes/tensor/split/SeparateTaps.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -116,6 +117,7 @@ static bool sharesElements(ComputeOp compute, BlockArgument index) {
 
 std::optional<int64_t> tk::blocksOfColumns(ComputeOp compute) {
   int64_t blocks = 1;
+  const std::optional<unsigned> tap = tapOfOneLoop(compute);
   for (auto [i, extent] : llvm::enumerate(compute.getExtents())) {
     int64_t upper = getUpperBound(extent);
     if (upper < 0 || upper > mostColumns)
@@ -123,6 +125,8 @@ std::optional<int64_t> tk::blocksOfColumns(ComputeOp compute) {
     // Results that share elements are in one block.
     if (i == columnOf(compute))
       upper = llvm::divideCeil(upper, columnsOfBlock);
+    else if (i == tap)
+      upper = 1;
     else if (sharesElements(compute, compute.getIndex(i)))
       upper = llvm::divideCeil(upper, mostSharedResults);
     blocks *= upper;

@@ -22,7 +22,8 @@
 // an index becomes a range of that index (IndexKeys.cpp). Sums of products of three or more factors
 // are computed pair by pair (OrderFactors.cpp). Sums of elements that decay with distance go over
 // chunks (DecayedSums.cpp). Windows of several axes are reduced one axis after
-// the other (SplitWindows.cpp).
+// the other (SplitWindows.cpp). Behind, sums for each of few taps get a loop in common
+// (SeparateTaps.cpp).
 //
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
@@ -56,6 +57,7 @@
 #include "passes/tensor/split/OrderAxes.h"
 #include "passes/tensor/split/OrderFactors.h"
 #include "passes/tensor/split/PlanParts.h"
+#include "passes/tensor/split/SeparateTaps.h"
 #include "passes/tensor/split/SplitContractions.h"
 #include "passes/tensor/split/SplitWindows.h"
 
@@ -246,6 +248,10 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
         numSplit += splitter.splitAll(compute);
       numSplit += splitter.splitPartials();
     });
+    if (getOperation()->hasAttr(gpu::targetAttrName))
+      patterns.run("taps", [&] {
+        getOperation()->walk([&](KernelOp kernel) { numSplit += separateTaps(kernel); });
+      });
     patterns.run("distances", [&] { splitter.joinDistances(); });
     patterns.run("scans", [&] {
       getOperation()->walk([&](KernelOp kernel) { numSplit += splitScans(kernel); });
