@@ -29,6 +29,9 @@
 //          tk.reduce [sum] ["r"] {x[place - r] * w[phase + 2 * r]}}
 //   %y = tk.compute ["p"] {%u[(p + 1) % 2, (p + 1) / 2]}
 //
+// The sum may have one operand without an index of the results, as the gradient by a single channel
+// has. The phases then are that operand's rows.
+//
 // The pass declines sums with a precision other than the default. It leaves kernels with a schedule
 // block alone.
 //
@@ -84,6 +87,7 @@ public:
 private:
   bool readCondition(Value condition);
   bool readRemainders();
+  bool arePhasesRows(arith::MulFOp product);
   bool areOperands();
   bool standsElsewhere(Value index, Value value);
   bool isQuotient(Value value);
@@ -190,12 +194,33 @@ bool ResidueSplitting::readRemainders() {
          llvm::all_of(residues, hasQuotient);
 }
 
+/// Are the phases all the indices of one operand that the other one lacks? It is a vector then, as
+/// the weights of one channel are. The sum has other terms than taps: those are few.
+bool ResidueSplitting::arePhasesRows(arith::MulFOp product) {
+  auto isVector = [&](Value operand) {
+    return llvm::none_of(compute.getBlock()->getArguments(), [&](BlockArgument index) {
+      return Dependence(ValueRange{index}).on(operand);
+    });
+  };
+  auto dependsOn = [&](Value operand, BlockArgument index) {
+    return index && Dependence(ValueRange{index}).on(operand);
+  };
+  return reduce.getNumIndices() > residues.size() &&
+         llvm::any_of(residues, [&](const Residue &residue) {
+           return llvm::any_of(ArrayRef<unsigned>{0, 1}, [&](unsigned side) {
+             return isVector(product->getOperand(side)) &&
+                    dependsOn(product->getOperand(side), residue.term) &&
+                    dependsOn(product->getOperand(1 - side), residue.index);
+           });
+         });
+}
+
 /// Is the sum one of two operands, of which each has an index, or a quotient of one, that the other
 /// one lacks?
 bool ResidueSplitting::areOperands() {
-  if (countPhases == 0 || !residues.front().isAsked)
-    return isMatrixProductIn(reduce, term);
   auto product = term.getDefiningOp<arith::MulFOp>();
+  if (countPhases == 0 || !residues.front().isAsked)
+    return isMatrixProductIn(reduce, term) || (product && arePhasesRows(product));
   if (!product)
     return false;
   // The operands read the quotients and the remainders apart.
