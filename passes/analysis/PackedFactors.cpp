@@ -2,6 +2,7 @@
 #include "passes/analysis/PackedFactors.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/IntegerRanges.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
@@ -53,6 +54,38 @@ Value tk::findPackedFactor(ReduceOp reduce) {
     found = factor;
   }
   return found;
+}
+
+/// Does the index of `reduce`, and an index around it that `other` lacks, select `factor`?
+static bool hasOwnIndex(ReduceOp reduce, Value factor, Value other) {
+  bool isOwn = false, isInner = false;
+  const SmallVector<BlockArgument> beside = getIterationIndices(other);
+  for (BlockArgument index : getIterationIndices(factor)) {
+    isInner |= index == reduce.getIndex(0);
+    isOwn |= index.getOwner() != reduce.getBlock() && !llvm::is_contained(beside, index);
+  }
+  return isOwn && isInner;
+}
+
+Value tk::findPackedInteger(ReduceOp reduce) {
+  if (reduce.isOnline() || reduce.getNumIndices() != 1 || reduce.getNumAccumulators() != 1 ||
+      reduce.getKind(0) != ReduceKind::Sum)
+    return {};
+  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulIOp>();
+  if (!product || !product.getType().isInteger(32))
+    return {};
+  for (auto [plain, factor] : {std::pair(product.getLhs(), product.getRhs()),
+                               std::pair(product.getRhs(), product.getLhs())}) {
+    auto extension = plain.getDefiningOp<arith::ExtSIOp>();
+    auto load = extension ? extension.getIn().getDefiningOp<LoadOp>() : LoadOp();
+    if (!load || !load.getType().isSignlessInteger(8) || !isUnpacked(factor, reduce))
+      continue;
+    std::optional<IntegerRange> range = getIntegerRange(factor);
+    if (range && range->least >= INT8_MIN && range->greatest <= INT8_MAX &&
+        hasOwnIndex(reduce, plain, factor) && hasOwnIndex(reduce, factor, plain))
+      return factor;
+  }
+  return {};
 }
 
 bool tk::isUnpackedInParts(KernelOp kernel, ReduceOp reduce, Value factor, int64_t unit) {

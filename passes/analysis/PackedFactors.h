@@ -14,6 +14,10 @@ bool isUnpacked(mlir::Value factor, ReduceOp reduce);
 /// null if it has none, or two.
 mlir::Value findPackedFactor(ReduceOp reduce);
 
+/// The operand of `reduce`, a sum of products of integers, that is computed from packed numbers and
+/// fits 8 bits beside one that is loaded in 8 bits; null if it has none.
+mlir::Value findPackedInteger(ReduceOp reduce);
+
 /// Is `factor` computed from packed numbers that parts of the sum, of a multiple of `unit` terms,
 /// can read? All that is loaded for it along the sum lies in words and groups, which no part cuts,
 /// and no part reads beyond the end.

@@ -8,8 +8,10 @@
 //    of what gathers are at (indices, masks), if threads then load few elements several times, the
 //    slice that the gathered tile's threads need;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
-//    as many neighbours a thread as are best for all of them; what else a thread has are neighbours
-//    along an axis that loads slide along in a loop (windows), which read what they share once;
+//    as many neighbours a thread as are best for all of them; for an operand of a product that is
+//    computed from packed numbers, a word's worth of neighbours that share elements; what else a
+//    thread has are neighbours along an axis that loads slide along in a loop (windows), which read
+//    what they share once;
 // 4. where a loop carries what is computed from narrower tiles, all rows of a thread's places;
 // 5. consecutive threads along the last axis.
 //
@@ -18,6 +20,7 @@
 
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/TileLoops.h"
+#include "passes/layout/RepeatedRuns.h"
 #include "passes/layout/SlidingLoads.h"
 #include "passes/machine/Machine.h"
 
@@ -208,6 +211,26 @@ int64_t LayoutChoice::slidAxis(unsigned component, int64_t axis) const {
   return slid;
 }
 
+/// The vectors of an access whose neighbours along an axis share elements, as several numbers of a
+/// word do (`k / 8`): those of the tile that a word's worth of elements stands for.
+static VectorAccess repeatedVectors(const MemoryAccess &access, AxisInfo &info) {
+  constexpr int64_t wordBytes = 4;
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    SmallVector<Value> starts;
+    if (constantIndex(access.strides[d]) != 1 || access.indexAxes(d).size() != 1)
+      continue;
+    std::optional<RepeatedRun> run = repeatedRun(index, starts);
+    if (!run)
+      continue;
+    const int64_t width = run->times * std::max<int64_t>(wordBytes / access.elementBytes(), 1);
+    const AxisFacts along = info.of(run->quotient.getLhs()).axes[0];
+    const int64_t most = std::min(along.contiguity, along.divisibility);
+    if (most >= run->times)
+      return {access.indexAxes(d)[0], std::min(width, most), 1};
+  }
+  return {};
+}
+
 namespace {
 struct SeenAccess {
   VectorAccess vectors;
@@ -271,6 +294,8 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     found = true;
     isWhole &= access.masks.empty() && op->getBlock() == op->getParentOfType<FuncOp>().getBlock();
     VectorAccess vectors = analyseVectors(access, info, vectorBytes);
+    if (vectors.axis < 0 && hasDots)
+      vectors = repeatedVectors(access, info);
     if (vectors.axis < 0)
       return;
     // Products take their operands through shared memory, where only aligned accesses help.

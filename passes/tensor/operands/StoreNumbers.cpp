@@ -5,8 +5,10 @@
 // computes each element again for each tile of rows, by the instructions of threads.
 //
 // 1. The pattern matches a sum of products of two operands of 16 bits over one index. One operand
-//    selects numbers by the remainder of an index, or by a loaded value (PackedFactors.h).
-// 2. A compute op stores this operand once in 16 bits, with its indices in the order of the tensor
+//    selects numbers by the remainder of an index, or by a loaded value (PackedFactors.h). In a sum
+//    of products of integers, one operand is loaded in 8 bits, and the other one fits 8 bits.
+// 2. A compute op stores this operand once in 16 bits, or in 8, with its indices in the order of
+// the tensor
 //    that holds the numbers. The contraction loads it.
 // 3. The pattern declines if warpgroups unpack the operand: they take the words from boxes, and
 //    other warps multiply meanwhile.
@@ -34,6 +36,8 @@
 #include "passes/machine/limits/Packed.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <cmath>
 
@@ -76,13 +80,16 @@ static bool isReadInBoxes(KernelOp kernel, ComputeOp compute, ReduceOp reduce, V
       });
 }
 
-/// Nanoseconds that the tiles of `compute` take to compute `factor`, an operand of its sum.
-static double timeInTiles(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value factor,
+/// Nanoseconds that the tiles of `compute` take to compute `factor`, an operand of its sum. CUDA
+/// cores multiply integers that are not stored in 8 bits (`isInteger`).
+static double timeInTiles(KernelOp kernel, ComputeOp compute, Value factor, bool isInteger,
                           double elements, int64_t processors) {
   double rows = 1, columns = 1;
   for (auto [index, extent] :
        llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
     (Dependence(ValueRange{index}).on(factor) ? columns : rows) *= guessSize(kernel, extent);
+  if (isInteger)
+    return (rows > 1 ? timeOfProduct : timeOfTerm) * elements;
   const double tilesOfRows = std::ceil(rows / rowsOfTile);
   const double blocks = tilesOfRows * std::ceil(columns / columnsOfTile);
   const double idle = std::max(1.0, static_cast<double>(processors) / blocks);
@@ -95,7 +102,10 @@ namespace {
 class PackedOperand {
 public:
   PackedOperand(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
-      : kernel(kernel), compute(compute), reduce(reduce), factor(findPackedFactor(reduce)) {}
+      : kernel(kernel), compute(compute), reduce(reduce), factor(findPackedFactor(reduce)) {
+    if (!factor && (factor = findPackedInteger(reduce)))
+      isInteger = true;
+  }
 
   bool store(int64_t processors);
 
@@ -114,6 +124,7 @@ private:
   ComputeOp compute;
   ReduceOp reduce;
   Value factor;
+  bool isInteger = false; ///< that fits 8 bits, and is stored in them
   SmallVector<Axis> axes;
 };
 
@@ -158,25 +169,31 @@ void PackedOperand::replace() {
   }
   const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".unpacked").str();
   OpBuilder builder(compute);
-  auto stored =
-      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
-                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-                        [&](OpBuilder &body, Location loc, ValueRange places) {
-                          IRMapping mapping;
-                          mapping.map(indices, places);
-                          YieldOp::create(body, loc, cloneFrom(body, factor, compute, mapping));
-                        });
+  Type type = isInteger ? builder.getI8Type() : factor.getType();
+  auto stored = ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{type},
+                                  ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                                  [&](OpBuilder &body, Location loc, ValueRange places) {
+                                    IRMapping mapping;
+                                    mapping.map(indices, places);
+                                    Value element = cloneFrom(body, factor, compute, mapping);
+                                    if (isInteger)
+                                      element = arith::TruncIOp::create(body, loc, type, element);
+                                    YieldOp::create(body, loc, element);
+                                  });
   OpBuilder after(factor.getContext());
   after.setInsertionPointAfterValue(factor);
-  factor.replaceAllUsesWith(
-      LoadOp::create(after, factor.getLoc(), stored->getResult(0), indices, Value()).getResult());
+  Value element =
+      LoadOp::create(after, factor.getLoc(), stored->getResult(0), indices, Value()).getResult();
+  if (isInteger)
+    element = arith::ExtSIOp::create(after, factor.getLoc(), factor.getType(), element);
+  factor.replaceAllUsesWith(element);
   eraseDead(compute);
 }
 
 bool PackedOperand::store(int64_t processors) {
   if (!factor)
     return false;
-  if (isReadInBoxes(kernel, compute, reduce, factor))
+  if (!isInteger && isReadInBoxes(kernel, compute, reduce, factor))
     return decline(reduce, passName,
                    "warpgroups unpack the operand under their products, from boxes of its words");
   if (!readAxes())
@@ -184,9 +201,10 @@ bool PackedOperand::store(int64_t processors) {
   double elements = 1;
   for (const Axis &axis : axes)
     elements *= guessSize(kernel, axis.extent);
-  const double inTiles = timeInTiles(kernel, compute, reduce, factor, elements, processors);
+  const double inTiles = timeInTiles(kernel, compute, factor, isInteger, elements, processors);
   if (!savesTime(reduce, passName, "storing its packed operand", inTiles,
-                 bytesMoved * cost::byte * elements + timeOfElement * elements + cost::launch))
+                 (isInteger ? bytesMoved / 2 : bytesMoved) * cost::byte * elements +
+                     timeOfElement * elements + cost::launch))
     return false;
   note(reduce, passName, Verdict::Derived,
        "the packed operand of the " + describe(reduce) + " is stored by a statement of its own");

@@ -59,32 +59,38 @@ private:
 
 } // namespace
 
-/// `factor` without the conversions from the type that it is stored in.
-static Value withoutConversions(Value factor) {
-  while (Operation *op = factor.getDefiningOp()) {
-    if (!isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::SIToFPOp>(op))
-      break;
-    factor = op->getOperand(0);
+/// Is `factor` loaded, or computed from loads, by the index of `chain`? Weights, which are computed
+/// from the results of sums, are not.
+static bool isStreamed(Value factor, ReduceOp chain) {
+  Dependence onStep(ValueRange{chain.getIndex(0)});
+  bool hasLoad = false;
+  SmallVector<Value> work = {factor};
+  llvm::DenseSet<Value> visited;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !chain->isProperAncestor(op) || !visited.insert(value).second)
+      continue;
+    if (op->getNumRegions() > 0)
+      return false;
+    hasLoad |= isa<LoadOp>(op) && onStep.on(value);
+    llvm::append_range(work, op->getOperands());
   }
-  return factor;
+  return hasLoad;
 }
 
-/// The loads that products inside `chain` multiply by and that its own index selects.
-static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
-  SmallVector<LoadOp> loads;
-  Dependence onStep(ValueRange{chain.getIndex(0)});
-  auto collect = [&](ReduceOp reduce) {
+/// The factors that products inside `chain` multiply by and that its own index selects.
+static SmallVector<Value> findStreamedFactors(ReduceOp chain) {
+  SmallVector<Value> factors;
+  chain.walk([&](ReduceOp reduce) {
     for (auto [k, term] : llvm::enumerate(reduce.getYield().getValues())) {
       auto product = term.getDefiningOp<arith::MulFOp>();
-      if (!product || reduce.getKind(k) != ReduceKind::Sum)
-        continue;
-      for (Value factor : product->getOperands())
-        if (auto load = withoutConversions(factor).getDefiningOp<LoadOp>(); load && onStep.on(load))
-          loads.push_back(load);
+      if (product && reduce.getKind(k) == ReduceKind::Sum)
+        llvm::copy_if(product->getOperands(), std::back_inserter(factors),
+                      [&](Value factor) { return isStreamed(factor, chain); });
     }
-  };
-  chain.walk(collect);
-  return loads;
+  });
+  return factors;
 }
 
 /// The number of groups of `size` values that divide `extent` without remainder by what the kernel
@@ -122,13 +128,12 @@ std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp
     return std::nullopt;
   ChainRows chain{reduce, {}, {}, {}, {}, {}};
   SmallVector<ReduceOp> inner(chain.reduce.getBlock()->getOps<ReduceOp>());
-  SmallVector<LoadOp> factors = findStreamedFactors(chain.reduce);
+  SmallVector<Value> factors = findStreamedFactors(chain.reduce);
   if (inner.empty() || factors.empty())
     return std::nullopt;
   UseFinder finder(compute);
-  for (LoadOp load : factors)
-    for (Value index : load.getIndices())
-      finder.visit(index);
+  for (Value factor : factors)
+    finder.visit(factor);
   ScalarEquality equality;
   for (auto [p, use] : llvm::enumerate(finder.uses)) {
     if (!use.isBare && use.quotients.empty()) {

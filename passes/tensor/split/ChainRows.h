@@ -2,9 +2,10 @@
 //
 // A back-to-back contraction is a reduction whose elements are products with the results of inner
 // contractions, such as attention's scores and the weighted sum of its values, with any weights
-// between them. Each iteration reads the operands that its index selects: keys and values. An index
-// of the compute op that does not index these operands is a row that can share them.
-// tk-split-chains and tk-pack-rows use this file.
+// between them. Each iteration reads the operands that its index selects, or computes them from
+// what it reads: keys and values, which may be packed numbers. An index of the compute op that does
+// not index these operands is a row that can share them. tk-split-chains and tk-pack-rows use this
+// file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_TENSOR_SPLIT_CHAINROWS_H
