@@ -8,7 +8,7 @@
 //    of what gathers are at (indices, masks), if threads then load few elements several times, the
 //    slice that the gathered tile's threads need;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
-//    as many neighbours a thread as are best for all of them; for an operand of a product that is
+//    as many neighbours a thread as are best for all of them; for an operand of mma.sync that is
 //    computed from packed numbers, a word's worth of neighbours that share elements; what else a
 //    thread has are neighbours along an axis that loads slide along in a loop (windows), which read
 //    what they share once;
@@ -225,7 +225,8 @@ static VectorAccess repeatedVectors(const MemoryAccess &access, AxisInfo &info) 
     const int64_t width = run->times * std::max<int64_t>(wordBytes / access.elementBytes(), 1);
     const AxisFacts along = info.of(run->quotient.getLhs()).axes[0];
     const int64_t most = std::min(along.contiguity, along.divisibility);
-    if (most >= run->times)
+    // Lanes run along the last axis anyway.
+    if (most >= run->times && access.indexAxes(d)[0] + 1 < access.tile.getRank())
       return {access.indexAxes(d)[0], std::min(width, most), 1};
   }
   return {};

@@ -15,6 +15,11 @@ namespace tk::limits::store_numbers {
 /// a conversion, a scale and a rounding. Predicted: products of 4096 x 4096 packed along the sum
 /// take 15.5 us a tile of 128 rows.
 inline constexpr double timeOfElement = 9e-4;
+/// The same for blocks of a sum with scales of their own. Predicted: 68 us for 256 rows of 4096 x 4096
+/// weights in blocks of 32, and 27 with stored operands.
+inline constexpr double timeInBlock = 1.25e-3;
+/// Rows from which it is so: fewer are reductions of each result, 9 us for one row.
+inline constexpr double leastRowsOfBlocks = 8;
 /// The same for an element that is multiplied by an 8-bit integer on CUDA cores: of one row, and of
 /// several. Predicted: 8.9 us for 4096 x 4096 weights of 2 bits and one row, 190 us for two rows.
 inline constexpr double timeOfTerm = 5.3e-4, timeOfProduct = 1.1e-2;
@@ -38,6 +43,15 @@ inline constexpr double mostRows = 32;
 inline constexpr int64_t leastTerms = 64;
 
 } // namespace tk::limits::unpack_factors
+
+namespace tk::limits::gather_factors {
+
+/// Nanoseconds saved of a term by storing an operand whose elements a table gathers along the sum.
+/// Predicted beside weights of 4 bits, 4096 x 4096: 64 rows 190 us instead of 20, 4096 rows 2860 us
+/// instead of 200.
+inline constexpr double savedByTerm = 4e-5;
+
+} // namespace tk::limits::gather_factors
 
 namespace tk::limits::unpacked_elements {
 

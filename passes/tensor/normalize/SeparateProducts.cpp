@@ -9,6 +9,9 @@
 //   %y = tk.reduce [sum] ["k"] {mulf %c, %d}
 //   %s = subf %x, %y
 //
+// An integer factor that is computed, and that the 16 bits of the factor beside it hold, is
+// converted to these: halves of a byte, each times another element, are two contractions.
+//
 // A summand that is no product gets a sum of its own, too, if it lacks the index of the rows or
 // that of the columns: `sum[k](x[m, k] * w[k, n] + p[m, k])` is a contraction and a sum of each
 // row. The sums are large enough that this takes less time.
@@ -22,6 +25,7 @@
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/IntegerRanges.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/OuterIndices.h"
 #include "passes/analysis/ProductFactors.h"
@@ -90,6 +94,57 @@ static bool hasRowsAndColumns(ReduceOp reduce, std::pair<Value, Value> factors) 
   const OuterIndices ofA = outerIndices(reduce, factors.first),
                      ofB = outerIndices(reduce, factors.second);
   return !without(ofA, ofB).empty() && !without(ofB, ofA).empty();
+}
+
+/// The type of 16 bits that holds all numbers of `factor`, an integer that is converted to f32, and
+/// that the factor beside it is stored in; null if there is none.
+static Type narrowTypeOf(Value factor, Value beside) {
+  auto converted = factor.getDefiningOp<arith::SIToFPOp>();
+  auto stored = beside.getDefiningOp<arith::ExtFOp>();
+  if (!converted || !stored || !factor.getType().isF32())
+    return {};
+  Type type = stored.getIn().getType();
+  if (!type.isF16() && !type.isBF16())
+    return {};
+  const int64_t most = int64_t(1) << cast<FloatType>(type).getFPMantissaWidth();
+  std::optional<IntegerRange> range = getIntegerRange(converted.getIn());
+  return range && range->least >= -most && range->greatest <= most ? type : Type();
+}
+
+/// Is `term` a matrix product once an integer factor that 16 bits hold is converted to them?
+static bool isIntegerProduct(ReduceOp reduce, Value term) {
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  if (!product || product->getBlock() != reduce.getBlock())
+    return false;
+  const std::pair<Value, Value> factors(product.getLhs(), product.getRhs());
+  Dependence varying(reduce.getBlock()->getArguments());
+  return (narrowTypeOf(factors.first, factors.second) ||
+          narrowTypeOf(factors.second, factors.first)) &&
+         varying.on(factors.first) && varying.on(factors.second) &&
+         hasRowsAndColumns(reduce, factors);
+}
+
+/// Converts the integer factors of `summands` to the 16 bits that hold them, where each is a matrix
+/// product then.
+static void narrowIntegers(ReduceOp reduce, ArrayRef<SignedProduct> summands) {
+  if (!llvm::all_of(summands, [&](const SignedProduct &summand) {
+        return isMatrixProductIn(reduce, summand.value) || isIntegerProduct(reduce, summand.value);
+      }))
+    return;
+  for (const SignedProduct &summand : summands) {
+    if (isMatrixProductIn(reduce, summand.value))
+      continue;
+    Operation *product = summand.value.getDefiningOp();
+    OpBuilder builder(product);
+    for (unsigned n : {0, 1})
+      if (Type type = narrowTypeOf(product->getOperand(n), product->getOperand(1 - n))) {
+        auto converted = product->getOperand(n).getDefiningOp<arith::SIToFPOp>();
+        Value narrow = arith::SIToFPOp::create(builder, product->getLoc(), type, converted.getIn());
+        product->setOperand(
+            n, arith::ExtFOp::create(builder, product->getLoc(), converted.getType(), narrow));
+        break;
+      }
+  }
 }
 
 /// Is a sum of `rest` alone one of fewer results than that of the product of `factors`: does it
@@ -186,7 +241,10 @@ bool tk::separateProducts(ReduceOp reduce) {
     return false;
   SmallVector<SignedProduct> products;
   if (!collectProducts(reduce, reduce.getYield().getValues()[0], false, products) ||
-      products.size() < 2 || products.size() > mostProducts || !canSeparate(reduce, products))
+      products.size() < 2 || products.size() > mostProducts)
+    return false;
+  narrowIntegers(reduce, products);
+  if (!canSeparate(reduce, products))
     return false;
   // What is subtracted comes last; of the opposite of products alone the sign leaves the sum.
   SmallVector<SignedProduct> ordered;

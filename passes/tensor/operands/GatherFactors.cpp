@@ -10,6 +10,8 @@
 //    whole tile needs no copy.)
 // 3. A compute op stores the gathered operand, row by row as the contraction reads it, if that
 //    takes less time than it saves. Rows that the table omits are zero.
+// 4. An operand that a table gathers along the sum, `x[m, t[k]]`, is stored in the order of the sum
+//    for the same reason, also beside an operand that is computed.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {x[t[i], k] * w[j, k]}}
 //     =>
@@ -26,6 +28,7 @@
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Costs.h"
+#include "passes/machine/limits/Packed.h"
 #include "passes/tensor/operands/PadFactors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -115,7 +118,7 @@ static SmallVector<unsigned> getPositions(LoadOp factor, ComputeOp compute) {
 
 /// Does storing `factor`, over `extents`, take less time than it saves?
 static bool pays(KernelOp kernel, ComputeOp compute, ReduceOp reduce, LoadOp factor,
-                 ArrayRef<Value> extents) {
+                 ArrayRef<Value> extents, double savedByTerm) {
   std::optional<double> outputs = countElements(kernel, compute.getExtents()),
                         depth = countElements(kernel, reduce.getUpper()),
                         elements = countElements(kernel, extents);
@@ -123,7 +126,7 @@ static bool pays(KernelOp kernel, ComputeOp compute, ReduceOp reduce, LoadOp fac
     return false;
   double bytes = *elements * factor.getType().getIntOrFloatBitWidth() / 8;
   return savesTime(reduce, "tk-materialize-operands:gather", "a copy of the gathered rows",
-                   cost::savedByGatheredOperand * *outputs * *depth * reduce.getNumAccumulators(),
+                   savedByTerm * *outputs * *depth * reduce.getNumAccumulators(),
                    2 * cost::byte * bytes + cost::launch);
 }
 
@@ -156,6 +159,54 @@ static void store(ComputeOp compute, ReduceOp reduce, LoadOp factor, ArrayRef<un
   factor.erase();
 }
 
+/// Does a table at the index of `reduce` alone select an index of `factor`? Each tile would gather
+/// its elements one by one.
+static bool isGatheredAlong(LoadOp factor, ReduceOp reduce, ComputeOp compute) {
+  Dependence onOuter(compute.getBlock()->getArguments());
+  return llvm::any_of(factor.getIndices(), [&](Value at) {
+    return !isa<BlockArgument>(at) && !onOuter.on(at) &&
+           llvm::any_of(getSlice(at, factor->getBlock()), [&](Operation *op) {
+             auto table = dyn_cast<LoadOp>(op);
+             return table && llvm::is_contained(table.getIndices(), reduce.getIndex(0));
+           });
+  });
+}
+
+/// The indices and extents of a copy of `factor`.
+static std::pair<SmallVector<unsigned>, SmallVector<Value>>
+getAxes(LoadOp factor, ComputeOp compute, ReduceOp reduce) {
+  SmallVector<unsigned> positions = getPositions(factor, compute);
+  SmallVector<Value> extents;
+  for (unsigned p : positions)
+    extents.push_back(compute.getExtents()[p]);
+  extents.push_back(reduce.getUpper()[0]);
+  return {positions, extents};
+}
+
+/// Stores operands that a table gathers along the sum, whatever they are multiplied by.
+static unsigned gatherAlong(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
+  if (reduce.getNumIndices() != 1 || reduce.getNumAccumulators() != 1 || !isMatrixProduct(reduce) ||
+      !isKernelLevel(reduce.getUpper()[0], compute) || getConstantIndex(reduce.getLower()[0]) != 0)
+    return 0;
+  unsigned stored = 0;
+  for (Value operand : reduce.getYield().getValues()[0].getDefiningOp()->getOperands()) {
+    auto factor = withoutExtension(operand).getDefiningOp<LoadOp>();
+    if (!factor || factor->getBlock() != reduce.getBlock() ||
+        !haveWarpgroupProduct(factor.getType(), getSumPrecision(reduce)) ||
+        !isGatheredAlong(factor, reduce, compute))
+      continue;
+    auto [positions, extents] = getAxes(factor, compute, reduce);
+    if (!pays(kernel, compute, reduce, factor, extents, limits::gather_factors::savedByTerm))
+      continue;
+    note(reduce, passName, Verdict::Derived,
+         "an operand of the " + describe(reduce) +
+             " is gathered along the sum by a statement of its own");
+    store(compute, reduce, factor, positions, extents);
+    ++stored;
+  }
+  return stored;
+}
+
 static unsigned gather(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   std::optional<llvm::SetVector<LoadOp>> factors;
   if (reduce.getNumIndices() == 1 && isMatrixProduct(reduce) &&
@@ -168,12 +219,8 @@ static unsigned gather(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
     if (factor.getIndices().empty() || factor.getIndices().back() != reduce.getIndex(0) ||
         !isGathered(factor, all, compute))
       continue;
-    SmallVector<unsigned> positions = getPositions(factor, compute);
-    SmallVector<Value> extents;
-    for (unsigned p : positions)
-      extents.push_back(compute.getExtents()[p]);
-    extents.push_back(reduce.getUpper()[0]);
-    if (!pays(kernel, compute, reduce, factor, extents))
+    auto [positions, extents] = getAxes(factor, compute, reduce);
+    if (!pays(kernel, compute, reduce, factor, extents, cost::savedByGatheredOperand))
       continue;
     note(reduce, passName, Verdict::Derived,
          "an operand of the " + describe(reduce) + " is gathered by a statement of its own");
@@ -187,6 +234,6 @@ unsigned tk::gatherFactors(KernelOp kernel) {
   unsigned stored = 0;
   for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
     for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
-      stored += gather(kernel, compute, reduce);
+      stored += gather(kernel, compute, reduce) + gatherAlong(kernel, compute, reduce);
   return stored;
 }

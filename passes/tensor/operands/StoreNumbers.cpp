@@ -10,6 +10,8 @@
 // 2. A compute op stores this operand once in 16 bits, or in 8, with its indices in the order of
 // the tensor
 //    that holds the numbers. The contraction loads it.
+//    The same holds for a sum of blocks with scales of their own: an integer that is computed for
+//    an operand of a block is stored.
 // 3. The pattern declines if warpgroups unpack the operand: they take the words from boxes, and
 //    other warps multiply meanwhile.
 // 4. The pattern declines if the store takes more time than it saves. It saves the instructions of
@@ -29,6 +31,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/PackedFactors.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
@@ -82,18 +85,47 @@ static bool isReadInBoxes(KernelOp kernel, ComputeOp compute, ReduceOp reduce, V
 
 /// Nanoseconds that the tiles of `compute` take to compute `factor`, an operand of its sum. CUDA
 /// cores multiply integers that are not stored in 8 bits (`isInteger`).
-static double timeInTiles(KernelOp kernel, ComputeOp compute, Value factor, bool isInteger,
-                          double elements, int64_t processors) {
+static double timeInTiles(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value factor,
+                          bool isInteger, double elements, int64_t processors) {
   double rows = 1, columns = 1;
   for (auto [index, extent] :
        llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
     (Dependence(ValueRange{index}).on(factor) ? columns : rows) *= guessSize(kernel, extent);
   if (isInteger)
     return (rows > 1 ? timeOfProduct : timeOfTerm) * elements;
-  const double tilesOfRows = std::ceil(rows / rowsOfTile);
+  const double tilesOfRows = std::ceil(rows / limits::store_numbers::rowsOfTile);
   const double blocks = tilesOfRows * std::ceil(columns / columnsOfTile);
   const double idle = std::max(1.0, static_cast<double>(processors) / blocks);
-  return timeOfElement * elements * tilesOfRows * idle;
+  const bool isNested = reduce->getParentOp() != compute;
+  if (isNested && rows < leastRowsOfBlocks)
+    return 0;
+  return (isNested ? timeInBlock : timeOfElement) * elements * tilesOfRows * idle;
+}
+
+/// Does `reduce` sum blocks of a contraction, which have scales of their own?
+static bool isSumOfBlocks(ReduceOp reduce) {
+  return !reduce.isOnline() && reduce.getNumIndices() == 1 && reduce.getNumAccumulators() == 1 &&
+         reduce.getKind(0) == ReduceKind::Sum;
+}
+
+/// The operand of a product that a block of a sum, `reduce`, adds up, if it is converted from an
+/// integer which is computed; null if it is not, or if both are.
+static Value findComputedInteger(ReduceOp reduce, unsigned n) {
+  Value term = reduce.getYield().getValues()[n];
+  if (reduce.getNumIndices() != 1 || reduce.getKind(n) != ReduceKind::Sum ||
+      (reduce.isOnline() && !reduce.standsAlone(n)) || !isMatrixProductIn(reduce, term))
+    return {};
+  auto isComputed = [](Value operand) {
+    auto converted = withoutExtension(operand).getDefiningOp<arith::SIToFPOp>();
+    return converted && converted.getType().getIntOrFloatBitWidth() == 16 &&
+           converted.getIn().getDefiningOp() &&
+           !isa<LoadOp, arith::ExtSIOp, arith::ExtUIOp>(converted.getIn().getDefiningOp());
+  };
+  Operation *product = term.getDefiningOp();
+  Value a = product->getOperand(0), b = product->getOperand(1);
+  if (isComputed(a) == isComputed(b))
+    return {};
+  return withoutExtension(isComputed(a) ? a : b);
 }
 
 namespace {
@@ -106,6 +138,10 @@ public:
     if (!factor && (factor = findPackedInteger(reduce)))
       isInteger = true;
   }
+  /// That of product `n` of a block of the sum `outer`.
+  PackedOperand(KernelOp kernel, ComputeOp compute, ReduceOp outer, ReduceOp reduce, unsigned n)
+      : kernel(kernel), compute(compute), reduce(reduce), outer(outer),
+        factor(findComputedInteger(reduce, n)) {}
 
   bool store(int64_t processors);
 
@@ -122,7 +158,7 @@ private:
 
   KernelOp kernel;
   ComputeOp compute;
-  ReduceOp reduce;
+  ReduceOp reduce, outer; ///< the sum, and the sum of blocks around it, if any
   Value factor;
   bool isInteger = false; ///< that fits 8 bits, and is stored in them
   SmallVector<Axis> axes;
@@ -133,24 +169,30 @@ private:
 /// Finds the operand's indices, in the order in which the tensor of most axes has them; of several
 /// along one axis the compute op's first.
 bool PackedOperand::readAxes() {
+  constexpr int64_t depths = 3; // of indices: the compute op's, those of blocks, those of terms
   LoadOp widest;
   for (Operation *op : getSlice(factor, reduce.getBlock()))
     if (auto load = dyn_cast<LoadOp>(op);
         load && (!widest || load.getIndices().size() > widest.getIndices().size()))
       widest = load;
-  if (!widest || wholeExtent(reduce, 0, compute) != reduce.getUpper()[0])
+  if (!widest)
     return false;
   for (BlockArgument index : getIterationIndices(factor)) {
-    const bool isSum = index == reduce.getIndex(0);
-    if (!isSum && index.getOwner() != compute.getBlock())
-      return false;
     const unsigned n = index.getArgNumber();
-    auto name = cast<StringAttr>(isSum ? reduce.getIndexNames()[0] : compute.getIndexNames()[n]);
     Dependence onIndex(ValueRange{index});
     auto at = llvm::find_if(widest.getIndices(), [&](Value place) { return onIndex.on(place); });
-    const int64_t place = at - widest.getIndices().begin();
-    axes.push_back({index, isSum ? reduce.getUpper()[0] : compute.getExtents()[n], name.getValue(),
-                    2 * place + (isSum ? 1 : 0)});
+    const int64_t place = depths * (at - widest.getIndices().begin());
+    if (index.getOwner() == compute.getBlock()) {
+      auto name = cast<StringAttr>(compute.getIndexNames()[n]);
+      axes.push_back({index, compute.getExtents()[n], name.getValue(), place});
+      continue;
+    }
+    auto sum = outer && index.getOwner() == outer.getBlock() ? outer : reduce;
+    if (index.getOwner() != sum.getBlock() || n >= sum.getNumIndices() ||
+        wholeExtent(sum, n, compute) != sum.getUpper()[n])
+      return false;
+    auto name = cast<StringAttr>(sum.getIndexNames()[n]);
+    axes.push_back({index, sum.getUpper()[n], name.getValue(), place + (sum == outer ? 1 : 2)});
   }
   llvm::sort(axes, [](const Axis &a, const Axis &b) {
     return std::pair(a.rank, a.index.getArgNumber()) < std::pair(b.rank, b.index.getArgNumber());
@@ -193,7 +235,7 @@ void PackedOperand::replace() {
 bool PackedOperand::store(int64_t processors) {
   if (!factor)
     return false;
-  if (!isInteger && isReadInBoxes(kernel, compute, reduce, factor))
+  if (!isInteger && !outer && isReadInBoxes(kernel, compute, reduce, factor))
     return decline(reduce, passName,
                    "warpgroups unpack the operand under their products, from boxes of its words");
   if (!readAxes())
@@ -201,7 +243,8 @@ bool PackedOperand::store(int64_t processors) {
   double elements = 1;
   for (const Axis &axis : axes)
     elements *= guessSize(kernel, axis.extent);
-  const double inTiles = timeInTiles(kernel, compute, factor, isInteger, elements, processors);
+  const double inTiles =
+      timeInTiles(kernel, compute, reduce, factor, isInteger, elements, processors);
   if (!savesTime(reduce, passName, "storing its packed operand", inTiles,
                  (isInteger ? bytesMoved / 2 : bytesMoved) * cost::byte * elements +
                      timeOfElement * elements + cost::launch))
@@ -215,7 +258,13 @@ bool PackedOperand::store(int64_t processors) {
 unsigned tk::storeNumbers(KernelOp kernel, int64_t processors) {
   unsigned stored = 0;
   for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
-    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
+    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
       stored += PackedOperand(kernel, compute, reduce).store(processors);
+      if (!isSumOfBlocks(reduce))
+        continue;
+      for (ReduceOp inner : llvm::to_vector(reduce.getBlock()->getOps<ReduceOp>()))
+        for (unsigned n = 0; n < inner.getNumAccumulators(); ++n)
+          stored += PackedOperand(kernel, compute, reduce, inner, n).store(processors);
+    }
   return stored;
 }
