@@ -215,12 +215,17 @@ int64_t LayoutChoice::slidAxis(unsigned component, int64_t axis) const {
 /// word do (`k / 8`): those of the tile that a word's worth of elements stands for.
 static VectorAccess repeatedVectors(const MemoryAccess &access, AxisInfo &info) {
   constexpr int64_t wordBytes = 4;
+  // A scale of a group is one number.
+  if (!access.tile.getElementType().isInteger())
+    return {};
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     SmallVector<Value> starts;
     if (constantIndex(access.strides[d]) != 1 || access.indexAxes(d).size() != 1)
       continue;
     std::optional<RepeatedRun> run = repeatedRun(index, starts);
     if (!run)
+      continue;
+    if (run->times > 8 * access.elementBytes())
       continue;
     const int64_t width = run->times * std::max<int64_t>(wordBytes / access.elementBytes(), 1);
     const AxisFacts along = info.of(run->quotient.getLhs()).axes[0];

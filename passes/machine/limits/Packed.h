@@ -15,8 +15,8 @@ namespace tk::limits::store_numbers {
 /// a conversion, a scale and a rounding. Predicted: products of 4096 x 4096 packed along the sum
 /// take 15.5 us a tile of 128 rows.
 inline constexpr double timeOfElement = 9e-4;
-/// The same for blocks of a sum with scales of their own. Predicted: 68 us for 256 rows of 4096 x 4096
-/// weights in blocks of 32, and 27 with stored operands.
+/// The same for blocks of a sum with scales of their own. Predicted: 68 us for 256 rows of 4096 x
+/// 4096 weights in blocks of 32, and 27 with stored operands.
 inline constexpr double timeInBlock = 1.25e-3;
 /// Rows from which it is so: fewer are reductions of each result, 9 us for one row.
 inline constexpr double leastRowsOfBlocks = 8;
