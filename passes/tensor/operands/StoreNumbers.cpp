@@ -135,8 +135,10 @@ class PackedOperand {
 public:
   PackedOperand(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
       : kernel(kernel), compute(compute), reduce(reduce), factor(findPackedFactor(reduce)) {
-    if (!factor && (factor = findPackedInteger(reduce)))
-      isInteger = true;
+    if (factor)
+      return;
+    factor = findPackedInteger(reduce);
+    isInteger = static_cast<bool>(factor);
   }
   /// That of product `n` of a block of the sum `outer`.
   PackedOperand(KernelOp kernel, ComputeOp compute, ReduceOp outer, ReduceOp reduce, unsigned n)
