@@ -59,7 +59,7 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
   OpBuilder builder(compute);
   auto schedule = gpu::getTiles(compute);
   // The counters stand where the indices do, so that neighbours stay neighbours.
-  SmallVector<int64_t> positions, counters, tile(schedule.getTile());
+  SmallVector<int64_t> positions, counters(added.reduced.size()), tile(schedule.getTile());
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
   SmallVector<Value> extents(compute.getExtents());
   for (unsigned index : added.positions) {
@@ -75,8 +75,9 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
                                                   added.sizes[at - added.reduced.begin()]);
       count = builder.createOrFold<arith::CeilDivSIOp>(compute.getLoc(), extents[index], size);
     }
-    counters.push_back(static_cast<int64_t>(extents.size()));
-    positions.push_back(counters.back());
+    const auto counter = static_cast<int64_t>(extents.size());
+    counters[at - added.reduced.begin()] = counter;
+    positions.push_back(counter);
     extents.push_back(count);
     indexNames.push_back(builder.getStringAttr((countsBlocks ? "blocks_" : "tiles_") +
                                                cast<StringAttr>(indexNames[index]).getValue()));

@@ -5,7 +5,9 @@
 //   1. Without reductions a block has a tile of rows and columns.
 //   2. With reductions along rows a block has whole rows: several short ones, or a long one. A
 //      thread has 16 elements of a row, or 32 where one sum is carried for each column.
-//   3. If a row has more columns than a block's threads have, the blocks of a cluster share it.
+//   3. Rows of an owner with more than two indices keep their tiles: blocks go through those along
+//      one index, and there are as many of them for each tile of the others.
+//   4. If a row has more columns than a block's threads have, the blocks of a cluster share it.
 //      Each block then carries its own columns, and the cluster joins what it reduces of a row.
 //
 // Before: rows of 32768 columns, d_x 101 us and sums of columns 66 us, which read x and d_y again
@@ -54,17 +56,56 @@ static std::optional<CarriedTiles> planCluster(StatementShape &shape, gpu::Sched
                       target.getProcessors() / cluster};
 }
 
-std::optional<CarriedTiles> tk::planCarriedTiles(StatementShape &shape, int64_t count) {
+/// The schedule of an owner of more than two indices, which reduces whole rows over some of them.
+static std::optional<CarriedTiles> planOwnTiles(StatementShape &shape, gpu::ScheduleAttr old,
+                                                int64_t count, unsigned counted) {
+  ComputeOp owner = shape.compute;
+  auto sizeOf = [&](unsigned p) { return shape.upperOf(owner.getIndex(p)); };
+  for (Operation *op : shape.reductions) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || reduce->getBlock() != owner.getBlock())
+      return std::nullopt;
+    const unsigned first = owner.getNumIndices() - reduce.getNumIndices();
+    for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
+      const unsigned p = first + n;
+      if (p <= counted || !rangesOver(reduce, n, owner.getExtents()[p]) || !sizeOf(p) ||
+          *sizeOf(p) > old.getTile()[p])
+        return std::nullopt;
+    }
+  }
+  const int64_t threads = old.getWarps() * lanesOfWarp;
+  if (shape.reductions.empty() || old.getCluster() > 1 || threads > rowThreadsAtOnce ||
+      old.getPerThread() * count > mostCarried)
+    return std::nullopt;
+  int64_t others = 1;
+  for (unsigned p = 0; p < owner.getNumIndices(); ++p) {
+    if (!sizeOf(p))
+      return std::nullopt;
+    if (p != counted)
+      others *= llvm::divideCeil(std::max<int64_t>(*sizeOf(p), 1), old.getTile()[p]);
+  }
+  const int64_t blocks = rowThreadsAtOnce / threads;
+  const int64_t all = getTarget(shape.kernel).getProcessors() * blocks;
+  if (others > all)
+    return std::nullopt;
+  return CarriedTiles{scheduleFor(shape, old, old.getTile(), threads, old.getPerThread(), blocks),
+                      all / others};
+}
+
+std::optional<CarriedTiles> tk::planCarriedTiles(StatementShape &shape, int64_t count,
+                                                 unsigned counted) {
   ComputeOp owner = shape.compute;
   auto old = gpu::getTiles(owner);
   gpu::TargetAttr target = getTarget(shape.kernel);
   ScheduleBlock block = readScheduleBlock(shape);
   if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getLoop() >= 0 ||
       !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
-      gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
+      gpu::getPlan(owner).tileReductions ||
       gpu::getPlan(owner).family == gpu::PlanFamily::SharedTerms || // a loop for each result
-      !shape.contractions.empty() || boundsReduction(owner, 0))
+      !shape.contractions.empty() || boundsReduction(owner, counted))
     return std::nullopt;
+  if (owner.getNumIndices() > 2)
+    return planOwnTiles(shape, old, count, counted);
   const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
   const int64_t vector = vectorBits / bits;
   Value last = owner.getIndex(owner.getNumIndices() - 1);

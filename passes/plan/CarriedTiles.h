@@ -13,8 +13,9 @@ struct CarriedTiles {
 };
 
 /// The schedule of an owner that carries `count` numbers of each element, or of each column, of a
-/// tile; nothing if it has no room for them.
-std::optional<CarriedTiles> planCarriedTiles(StatementShape &shape, int64_t count);
+/// tile, along its index `counted`; nothing if it has no room for them.
+std::optional<CarriedTiles> planCarriedTiles(StatementShape &shape, int64_t count,
+                                             unsigned counted);
 
 /// True if blocks, or clusters, may carry sums of columns beside whole rows of `width` elements, a
 /// multiple of `divisor`.

@@ -51,9 +51,9 @@ using namespace limits::carry_columns;
 /// Are partial results, which are written and read, little beside what is no longer read?
 static bool isWorthIt(StatementShape &shape, const ColumnParts &found, const CarriedTiles &tiles,
                       int64_t count) {
-  int64_t rows = *shape.upperOf(shape.compute.getIndex(0));
-  int64_t blocks =
-      std::min<int64_t>(tiles.mostBlocks, llvm::divideCeil(rows, tiles.schedule.getTile().front()));
+  int64_t rows = *shape.upperOf(shape.compute.getIndex(found.counted));
+  int64_t blocks = std::min<int64_t>(
+      tiles.mostBlocks, llvm::divideCeil(rows, tiles.schedule.getTile()[found.counted]));
   ComputeOp parts = found.parts;
   const bool areColumns = parts.getNumIndices() > 1;
   return !areColumns ||
@@ -124,10 +124,11 @@ static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
   OpBuilder host(found.owner);
   Location loc = parts.getLoc();
   // As many blocks as run at once, or tiles if those are fewer.
-  const int64_t rowsOfTile = tiles.schedule.getTile().front();
+  const int64_t rowsOfTile = tiles.schedule.getTile()[found.counted];
   Value size = arith::ConstantIndexOp::create(host, loc, rowsOfTile);
   Value most = arith::ConstantIndexOp::create(host, loc, tiles.mostBlocks);
-  Value count = host.createOrFold<arith::CeilDivSIOp>(loc, found.owner.getExtents().front(), size);
+  Value count =
+      host.createOrFold<arith::CeilDivSIOp>(loc, found.owner.getExtents()[found.counted], size);
   count = arith::MinSIOp::create(host, loc, count, most);
   const auto positions = llvm::to_vector(llvm::seq<unsigned>(tiles.schedule.getTile().size()));
   for (OpResult result : llvm::to_vector(parts->getResults())) {
@@ -138,7 +139,10 @@ static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
     SmallVector<unsigned> reduced;
     for (unsigned n = 0; n < own.getNumIndices(); ++n)
       reduced.push_back(found.places.lookup(own.getIndex(n)));
-    llvm::sort(reduced);
+    // That of the blocks first.
+    llvm::sort(reduced, [&](unsigned a, unsigned b) {
+      return std::pair(a != found.counted, a) < std::pair(b != found.counted, b);
+    });
     SmallVector<int64_t> sizes;
     for (unsigned p : reduced)
       sizes.push_back(tiles.schedule.getTile()[p]);
@@ -193,25 +197,30 @@ static void planAgain(KernelOp kernel, ComputeOp compute) {
 }
 
 /// Is `statistics` over rows that the blocks of `owner` have, and read by `owner` alone, a row's
-/// values at the row?
+/// values at the row? Its indices are the first ones of `owner`.
 static bool areStatisticsOfRows(ComputeOp statistics, ComputeOp owner) {
-  if (statistics.getNumIndices() != 1 || owner.getNumIndices() < 2 ||
-      !isSameExtent(statistics.getExtents()[0], owner.getExtents()[0]))
+  const unsigned outer = statistics.getNumIndices();
+  if (outer == 0 || owner.getNumIndices() <= outer)
     return false;
+  for (unsigned p = 0; p < outer; ++p)
+    if (!isSameExtent(statistics.getExtents()[p], owner.getExtents()[p]))
+      return false;
   llvm::SetVector<Value> read;
   owner.walk([&](LoadOp load) { read.insert(load.getTensor()); });
   for (Operation *user : statistics->getUsers()) {
     auto load = dyn_cast<LoadOp>(user);
-    if (!load || load->getParentOfType<ComputeOp>() != owner || load.getIndices().size() != 1 ||
-        load.getIndices()[0] != owner.getIndex(0))
+    if (!load || load->getParentOfType<ComputeOp>() != owner ||
+        !llvm::equal(load.getIndices(), owner.getBlock()->getArguments().take_front(outer)))
       return false;
   }
   bool areRows = !statistics->use_empty();
   statistics.getBody().walk([&](Operation *op) {
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      areRows &= reduce->getBlock() == statistics.getBlock() && reduce.getNumIndices() == 1 &&
-                 rangesOver(reduce, 0, owner.getExtents()[1]);
-    else if (auto load = dyn_cast<LoadOp>(op))
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      areRows &= reduce->getBlock() == statistics.getBlock() &&
+                 outer + reduce.getNumIndices() <= owner.getNumIndices();
+      for (unsigned n = 0; areRows && n < reduce.getNumIndices(); ++n)
+        areRows &= rangesOver(reduce, n, owner.getExtents()[outer + n]);
+    } else if (auto load = dyn_cast<LoadOp>(op))
       areRows &= read.contains(load.getTensor());
     else
       areRows &= !isa<ScanOp>(op);
@@ -231,11 +240,15 @@ static void takeStatistics(ComputeOp owner) {
   for (ComputeOp statistics : candidates) {
     OpBuilder builder = OpBuilder::atBlockBegin(owner.getBlock());
     IRMapping mapping;
-    mapping.map(statistics.getIndex(0), owner.getIndex(0));
-    int64_t reductions = 0;
+    for (unsigned p = 0; p < statistics.getNumIndices(); ++p)
+      mapping.map(statistics.getIndex(p), owner.getIndex(p));
+    const unsigned outer = statistics.getNumIndices();
+    auto old = gpu::getTiles(owner);
+    SmallVector<int64_t> slices;
     for (Operation &op : statistics.getBlock()->without_terminator()) {
       builder.clone(op, mapping);
-      reductions += isa<ReduceOp>(op);
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        llvm::append_range(slices, old.getTile().slice(outer, reduce.getNumIndices()));
     }
     for (Operation *user : llvm::to_vector(statistics->getUsers())) {
       auto load = cast<LoadOp>(user);
@@ -245,8 +258,6 @@ static void takeStatistics(ComputeOp owner) {
       load->erase();
     }
     statistics->erase();
-    auto old = gpu::getTiles(owner);
-    SmallVector<int64_t> slices(reductions, old.getTile()[1]);
     llvm::append_range(slices, old.getReduce());
     gpu::setTiles(owner, old.withTiles(old.getTile(), slices));
   }
@@ -262,11 +273,12 @@ static unsigned carryBeside(KernelOp kernel, ComputeOp owner,
   for (const ColumnParts &parts : candidates) {
     ColumnParts found = parts;
     found.owner = owner;
-    if (!matchTerms(found) || !goesThroughFirst(found) || !matchReaders(found))
+    if (!matchTerms(found) || !findCounted(found) || !matchReaders(found) ||
+        (!taken.empty() && taken.front().counted != found.counted))
       continue;
     StatementShape shape = analyzeStatement(kernel, owner);
     const int64_t more = count + found.parts.getNumResults();
-    std::optional<CarriedTiles> all = planCarriedTiles(shape, more);
+    std::optional<CarriedTiles> all = planCarriedTiles(shape, more, found.counted);
     if (!all || !isWorthIt(shape, found, *all, found.parts.getNumResults()))
       continue;
     taken.push_back(std::move(found));

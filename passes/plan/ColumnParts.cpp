@@ -256,13 +256,18 @@ bool tk::matchReaders(const ColumnParts &found) {
   return true;
 }
 
-/// The index of which each part has some values stands for the owner's first.
-bool tk::goesThroughFirst(const ColumnParts &found) {
+bool tk::findCounted(ColumnParts &found) {
+  std::optional<unsigned> counted;
   ComputeOp parts = found.parts;
-  return llvm::all_of(parts.getBlock()->getOps<ReduceOp>(), [&](ReduceOp reduce) {
-    return llvm::all_of(llvm::seq(reduce.getNumIndices()), [&](unsigned n) {
-      return matchPattern(reduce.getLower()[n], m_Zero()) ||
-             found.places.lookup(reduce.getIndex(n)) == 0;
-    });
-  });
+  for (ReduceOp reduce : parts.getBlock()->getOps<ReduceOp>())
+    for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
+      if (matchPattern(reduce.getLower()[n], m_Zero()))
+        continue;
+      const unsigned place = found.places.lookup(reduce.getIndex(n));
+      if (counted.value_or(place) != place)
+        return false;
+      counted = place;
+    }
+  found.counted = counted.value_or(0);
+  return found.counted == 0 || found.owner.getNumIndices() > 2;
 }

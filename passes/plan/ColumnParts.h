@@ -22,6 +22,7 @@ struct ColumnParts {
   /// reductions.
   llvm::DenseMap<mlir::Value, unsigned> places;
   int64_t savedBits = 0; ///< bits of each element that is no longer read
+  unsigned counted = 0;  ///< the owner's position of the divided index
 };
 
 /// `compute` as partial results of parts of one range.
@@ -38,8 +39,9 @@ bool matchTerms(ColumnParts &found);
 /// after the owner.
 bool matchReaders(const ColumnParts &found);
 
-/// True if the divided index is the owner's first index.
-bool goesThroughFirst(const ColumnParts &found);
+/// True if the divided index is one of the owner's: the first one, if it has two at most. Fills in
+/// which one.
+bool findCounted(ColumnParts &found);
 
 } // namespace tk
 

@@ -378,8 +378,16 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     setStart(large.front(), column);
     rest = row;
   }
+  // Of an index that blocks go through there are as many numbers as blocks.
+  auto blocksOf = [&](unsigned id) {
+    for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+      if (std::optional<unsigned> counter = counterOfBlocks(p);
+          counter && axisOf.lookup(compute.getIndex(p)) == id)
+        return kernelValue(compute.getExtents()[*counter]);
+    return tilesOf(id);
+  };
   while (tiled.size() > 1) {
-    setStart(tiled.back(), takeOff(tilesOf(tiled.back()), axes[tiled.back()].name));
+    setStart(tiled.back(), takeOff(blocksOf(tiled.back()), axes[tiled.back()].name));
     tiled = tiled.drop_back();
   }
   if (!tiled.empty())
