@@ -13,6 +13,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -103,6 +104,8 @@ private:
       return addTile(op, runs.getKind(), runs.getSource().getType(), runs.getAxis());
     if (auto scan = dyn_cast<gpu::ScanOp>(op))
       return addTile(op, scan.getKind(), scan.getSource().getType(), scan.getAxis());
+    if (auto recurrence = dyn_cast<gpu::RecurrenceOp>(op))
+      return addTile(op, ReduceKind::Sum, recurrence.getSource().getType(), recurrence.getAxis());
     if (auto dot = dyn_cast<gpu::DotOp>(op)) {
       reduces = true;
       lines.insert("dot " + elementOf(dot.getA().getType()) + " " +
@@ -153,7 +156,7 @@ private:
   /// Does an operation compute floats, other than products of the matrix unit?
   static bool addsTiles(Operation *op) {
     return llvm::any_of(op->getResultTypes(), isFloat) &&
-           (isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ScanOp>(op) ||
+           (isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ScanOp, gpu::RecurrenceOp>(op) ||
             (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
              !isa<arith::ConstantOp, arith::SelectOp, arith::ExtFOp>(op)));
   }

@@ -17,6 +17,7 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "unroll", .summary = "Write out reductions of few elements."},
     {.name = "only-terms", .summary = "Write out reductions of one element at most."},
     {.name = "form-scans", .summary = "Make scans of reductions up to an index."},
+    {.name = "form-recurrences", .summary = "Make scans of sums whose terms decay with distance."},
     {.name = "order-indices",
      .summary = "Make the index that loads are contiguous along innermost."},
     {.name = "merge-equal", .summary = "Merge reductions and scans that are equal."},

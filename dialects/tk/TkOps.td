@@ -176,12 +176,12 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArgume
 def Tk_ScanOp : Tk_Op<"scan", [Pure, SingleBlock, Tk_NamesArguments]> {
   let summary = "Reduce the elements up to and including one position";
   let description = [{
-    The operation reduces the body with `kind` over `lower .. min(position + 1, upper)`, the end
-    excluded. It equals a `tk.reduce` over that range. It is a separate operation so that a
-    lowering can compute all positions in one pass.
+    The operation reduces the body over `lower .. min(position + 1, upper)`, the end excluded, as a
+    `tk.reduce`. A lowering can compute all positions in one pass. A sum whose body yields a second
+    value is a recurrence: each term is added to the sum before it times that value, the decay.
 
     The verifier requires kind `sum`, `prod`, `max` or `min`, one body argument of type `index`,
-    and a `tk.yield` of one value of the result's type.
+    and a `tk.yield` of one value of the result's type, or of two in a sum of floats.
 
     ```mlir
     %s = tk.scan <sum> "k" from %first to %C at %c {

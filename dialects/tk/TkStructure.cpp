@@ -261,9 +261,12 @@ LogicalResult ScanOp::verify() {
   if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isIndex())
     return emitOpError("expected one body argument of type index");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getValues().size() != 1 ||
-      yield.getValues()[0].getType() != getResult().getType())
-    return emitOpError("expected the body to yield one value of type ") << getResult().getType();
+  const bool isSum = getKind() == ReduceKind::Sum && isa<FloatType>(getResult().getType());
+  if (!yield || yield.getValues().empty() || yield.getValues().size() > (isSum ? 2 : 1) ||
+      llvm::any_of(yield.getValues(),
+                   [&](Value value) { return value.getType() != getResult().getType(); }))
+    return emitOpError("expected the body to yield one value of type ")
+           << getResult().getType() << ", or a term and a decay of a sum of floats";
   return success();
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,6 +39,8 @@ using namespace tk::gpu;
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
 #define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuRecurrenceOps.cpp.inc"
+#define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuSortOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
@@ -68,6 +71,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuHistogramOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuRecurrenceOps.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

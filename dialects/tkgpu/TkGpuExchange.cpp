@@ -1,6 +1,7 @@
 //===- TkGpuExchange.cpp - scratch of exchanges between warps -------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,10 +85,10 @@ static gpu::ReduceOp nextReduction(gpu::ReduceOp reduce) {
   for (Operation *op = reduce->getNextNode(); op; op = op->getNextNode()) {
     if (auto next = dyn_cast<gpu::ReduceOp>(op))
       return next;
-    const bool isPlain =
-        op->getNumRegions() == 0 &&
-        (isMemoryEffectFree(op) || isa<gpu::LoadOp, PrivateLoadOp>(op)) &&
-        !isa<ReduceRunsOp, ArgReduceOp, MomentsOp, WeightsOp, gpu::ScanOp, ConvertLayoutOp>(op);
+    const bool isPlain = op->getNumRegions() == 0 &&
+                         (isMemoryEffectFree(op) || isa<gpu::LoadOp, PrivateLoadOp>(op)) &&
+                         !isa<ReduceRunsOp, ArgReduceOp, MomentsOp, WeightsOp, gpu::ScanOp,
+                              RecurrenceOp, ConvertLayoutOp>(op);
     if (!isPlain)
       return {};
   }
@@ -172,9 +173,11 @@ int64_t tk::gpu::pairBytes(FuncOp function) {
   return 2 * joinBytes(JoinKind::UniformWarps, function, 2, floatBytes);
 }
 
-int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
-  LayoutAttr layout = getLayout(scan.getSource().getType());
-  const int32_t axis = scan.getAxis();
+/// Bytes that a block needs to send one value of each lane for each part of `source` that is
+/// scanned along `axis` within warps.
+static int64_t bytesOfScan(Value source, int64_t along, FuncOp function) {
+  LayoutAttr layout = getLayout(source.getType());
+  const auto axis = static_cast<int32_t>(along);
   if (!layout || !axisBits(layout, axis).warps)
     return 0;
   int64_t firstStep = layout.getTileShape()[axis];
@@ -187,7 +190,15 @@ int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
     if (bit.axis == axis && !bit.isReplication() && bit.step < firstStep)
       last &= ~(1u << b);
   return joinBytes(JoinKind::EachLane, function, last + 1,
-                   elementBytes(scan.getSource().getType(), function));
+                   elementBytes(source.getType(), function));
+}
+
+int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
+  return bytesOfScan(scan.getSource(), scan.getAxis(), function);
+}
+
+int64_t tk::gpu::recurrenceBytes(RecurrenceOp recurrence, FuncOp function) {
+  return 2 * bytesOfScan(recurrence.getSource(), recurrence.getAxis(), function);
 }
 
 int64_t tk::gpu::conversionBytes(ConvertLayoutOp convert, FuncOp function) {
@@ -251,6 +262,7 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
             [&](auto) { own += llvm::alignTo(pairBytes(function), kExchangeAlignment); })
         .Case([&](TellOp) { own += kToldBytes; })
         .Case([&](gpu::ScanOp scan) { share(scanBytes(scan, function)); })
+        .Case([&](RecurrenceOp recurrence) { share(recurrenceBytes(recurrence, function)); })
         .Case([&](HistogramOp histogram) { share(histogramBytes(histogram, function)); })
         .Case([&](SortOp sort) { share(sortBytes(sort)); })
         .Case([&](ConvertLayoutOp convert) {

@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -284,6 +285,15 @@ LogicalResult tk::gpu::ScanOp::verify() {
   if (failed(verifyAxis(*this, getAxis(), source)))
     return failure();
   return verifyReduced(*this, source, getAxis(), getTotal().getType(), source.getElementType());
+}
+
+LogicalResult RecurrenceOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  if (!source.getElementType().isF32() && !source.getElementType().isF64())
+    return emitOpError("expected elements of f32 or f64, got ") << source;
+  return verifyReduced(*this, source, getAxis(), getLast().getType(), source.getElementType());
 }
 
 LogicalResult DotOp::verify() {

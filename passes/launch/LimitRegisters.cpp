@@ -46,6 +46,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/Declines.h"
@@ -124,7 +125,19 @@ static int64_t registersWithin(Operation *reduction) {
   return std::max<int64_t>(registersOfTile(places.getSource().getType()) - workingRegisters / 2, 0);
 }
 
-static bool isReductionOrScan(Operation &op) { return isReduction(&op) || isa<gpu::ScanOp>(op); }
+static bool isReductionOrScan(Operation &op) {
+  return isReduction(&op) || isa<gpu::ScanOp, RecurrenceOp>(op);
+}
+
+/// Does a loop carry states from tile to tile, each of which a warp scans by itself?
+static bool carriesStates(Operation *op) {
+  if (!isa<scf::ForOp>(op->getParentOp()))
+    return false;
+  if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+    return !crossesWarps(recurrence.getSource(), recurrence.getAxis());
+  auto scan = dyn_cast<gpu::ScanOp>(op);
+  return scan && !crossesWarps(scan.getSource(), scan.getAxis());
+}
 
 /// Registers for what a loop carries from one step to the next, and for what it loads meanwhile,
 /// when it computes little else.
@@ -349,8 +362,7 @@ private:
     bool hasProduct = false, hasFunnels = false, hasStates = false;
     function.walk([&](Operation *op) {
       hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-      hasStates |= isa<gpu::ScanOp>(op) && isa<scf::ForOp>(op->getParentOp()) &&
-                   !crossesWarps(op->getOperand(0), cast<gpu::ScanOp>(op).getAxis());
+      hasStates |= carriesStates(op);
       hasFunnels |= isa<FunnelOp>(op);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         carried = std::max(carried, registersCarried(loop));

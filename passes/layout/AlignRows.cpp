@@ -38,6 +38,7 @@
 #include "passes/machine/limits/Layouts.h"
 
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -301,7 +302,7 @@ bool RowAligner::run() {
 static bool mayRotate(FuncOp function) {
   bool may = true;
   function.walk([&](Operation *op) {
-    may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp, HistogramOp, SortOp>(op);
+    may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp, HistogramOp, RecurrenceOp, SortOp>(op);
     // Numbers of elements that are used as floats would have to be rotated as well.
     may &= !isa<IotaOp>(op) || getElementTypeOrSelf(op->getResult(0).getType()).isIndex();
     for (Type type : op->getResultTypes())

@@ -19,6 +19,7 @@
 #include "passes/layout/LayoutChoice.h"
 
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/RepeatedRuns.h"
 #include "passes/layout/SlidingLoads.h"
@@ -155,6 +156,10 @@ LayoutAttr LayoutChoice::fromRelations(unsigned component) const {
     if (auto scan = dyn_cast_or_null<gpu::ScanOp>(op); scan && value == scan.getTotal())
       if (isTileChosen(scan.getResult()))
         return sliceLayout(layoutOf(scan.getResult()), scan.getAxis());
+    if (auto recurrence = dyn_cast_or_null<RecurrenceOp>(op);
+        recurrence && value == recurrence.getLast())
+      if (isTileChosen(recurrence.getResult()))
+        return sliceLayout(layoutOf(recurrence.getResult()), recurrence.getAxis());
     if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
       if (isTileChosen(transpose.getSource()))
         return permuteLayout(layoutOf(transpose.getSource()), transpose.getPermutation());
@@ -177,6 +182,9 @@ bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
         return true;
       if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && scan.getAxis() == axis)
         return true;
+      if (auto recurrence = dyn_cast<RecurrenceOp>(user);
+          recurrence && recurrence.getAxis() == axis)
+        return true;
     }
   return false;
 }
@@ -195,6 +203,9 @@ int64_t LayoutChoice::scannedAxis(unsigned component, int64_t axis) const {
     for (Operation *user : value.getUsers())
       if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && int64_t(scan.getAxis()) != axis)
         return scan.getAxis();
+      else if (auto recurrence = dyn_cast<RecurrenceOp>(user);
+               recurrence && int64_t(recurrence.getAxis()) != axis)
+        return recurrence.getAxis();
   return -1;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/layout/LayoutRewriter.h"
 
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -136,6 +137,10 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
       .Case<SortOp>([&](SortOp sort) { rewriteReduction(op, {}, sort.getSource(), sliceAlong(0)); })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
         rewriteReduction(op, scan.getTotal(), scan.getResult(), sliceAlong(scan.getAxis()));
+      })
+      .Case<RecurrenceOp>([&](RecurrenceOp recurrence) {
+        rewriteReduction(op, recurrence.getLast(), recurrence.getResult(),
+                         sliceAlong(recurrence.getAxis()));
       })
       .Case<BroadcastOp>([&](BroadcastOp broadcast) {
         if (auto source = dyn_cast<RankedTensorType>(broadcast.getSource().getType()))

@@ -2,6 +2,7 @@
 #include "passes/layout/TileComponents.h"
 
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -149,6 +150,10 @@ void TileComponents::tie(Operation *op) {
         tie(funnel.getHere(), funnel.getResult());
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) { tie(scan.getSource(), scan.getResult()); })
+      .Case<gpu::RecurrenceOp>([&](gpu::RecurrenceOp recurrence) {
+        tie(recurrence.getDecays(), recurrence.getResult());
+        tie(recurrence.getSource(), recurrence.getResult());
+      })
       .Case<gpu::HistogramOp>(
           [&](gpu::HistogramOp histogram) { tie(histogram.getBins(), histogram.getWeights()); })
       .Case<gpu::ArgReduceOp>([&](gpu::ArgReduceOp reduce) {

@@ -8,6 +8,7 @@
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuRepeats.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
@@ -231,11 +232,17 @@ bool BlockWalk::visitProduct(Operation *op, double times) {
 
 /// Has each thread all of the axis that `op` scans along?
 static bool scansInThread(Operation *op) {
-  auto scan = dyn_cast<gpu::ScanOp>(op);
-  gpu::LayoutAttr layout = scan ? gpu::getLayout(scan.getSource().getType()) : gpu::LayoutAttr();
+  int64_t axis = 0;
+  if (auto scan = dyn_cast<gpu::ScanOp>(op))
+    axis = scan.getAxis();
+  else if (auto recurrence = dyn_cast<gpu::RecurrenceOp>(op))
+    axis = recurrence.getAxis();
+  else
+    return false;
+  gpu::LayoutAttr layout = gpu::getLayout(op->getOperand(0).getType());
   if (!layout)
     return false;
-  gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(scan.getAxis()));
+  gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(axis));
   return bits.lanes == 0 && bits.warps == 0;
 }
 
@@ -247,6 +254,8 @@ bool BlockWalk::visitReduction(Operation *op, double times) {
     each = {1, 0, 0, 1};
   else if (isa<gpu::ArgReduceOp, gpu::ScanOp>(op))
     each = {3, 0, 0, 1};
+  else if (isa<gpu::RecurrenceOp>(op)) // of two numbers
+    each = {6, 0, 0, 2};
   else if (isa<gpu::MomentsOp>(op))
     each = {2, 0, 0, 2};
   else if (isa<gpu::WeightsOp>(op))

@@ -13,6 +13,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -55,6 +56,8 @@ static bool meetsBlock(Operation *op) {
     return crossesWarps(reduce.getSource(), reduce.getAxis());
   if (auto scan = dyn_cast<gpu::ScanOp>(op))
     return crossesWarps(scan.getSource(), scan.getAxis());
+  if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+    return crossesWarps(recurrence.getSource(), recurrence.getAxis());
   if (isa<HistogramOp, SortOp>(op))
     return true;
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))

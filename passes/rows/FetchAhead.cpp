@@ -38,6 +38,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/Declines.h"
@@ -78,8 +79,11 @@ static bool reducesOverWarps(scf::ForOp loop) {
 }
 
 static bool scansOverWarps(scf::ForOp loop) {
-  return llvm::any_of(loop.getOps<gpu::ScanOp>(), [](gpu::ScanOp scan) {
-    return crossesWarps(scan.getSource(), scan.getAxis());
+  return llvm::any_of(*loop.getBody(), [](Operation &op) {
+    if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+      return crossesWarps(recurrence.getSource(), recurrence.getAxis());
+    auto scan = dyn_cast<gpu::ScanOp>(op);
+    return scan && crossesWarps(scan.getSource(), scan.getAxis());
   });
 }
 

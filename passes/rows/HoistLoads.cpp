@@ -19,6 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/limits/Rows.h"
 #include "passes/pipeline/MovedOperations.h"
@@ -39,7 +41,8 @@ using namespace tk::gpu;
 using namespace limits::hoist_loads;
 
 static bool waits(Operation &op) {
-  return isReduction(&op) || isa<gpu::ScanOp, AsyncWaitOp>(op) || op.getNumRegions() > 0;
+  return isReduction(&op) || isa<gpu::ScanOp, RecurrenceOp, AsyncWaitOp>(op) ||
+         op.getNumRegions() > 0;
 }
 
 /// How many elements of a load a thread has.

@@ -32,6 +32,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/analysis/Declines.h"
 #include "passes/layout/TileComponents.h"
 
@@ -99,7 +100,7 @@ bool RowLoop::collect(Value value, Operations &ops, bool isHead) {
   const bool mayMove = isMemoryEffectFree(op) || (isHead && isa<PrivateLoadOp>(op)) ||
                        (!isHead && isa<gpu::LoadOp>(op));
   if (op->getBlock() != loop.getBody() || op->getNumRegions() > 0 || !mayMove || isReduction(op) ||
-      isa<gpu::ScanOp, ConvertLayoutOp>(op) ||
+      isa<gpu::ScanOp, RecurrenceOp, ConvertLayoutOp>(op) ||
       !llvm::all_of(op->getOperands(), [&](Value v) { return collect(v, ops, isHead); }))
     return false;
   ops.insert(op);

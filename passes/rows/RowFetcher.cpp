@@ -10,6 +10,7 @@
 
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/TileFacts.h"
@@ -32,7 +33,7 @@ bool tk::addsUp(scf::ForOp loop) {
   return !loop.getInitArgs().empty() &&
          llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) {
            return op.getNumRegions() == 0 && isMemoryEffectFree(&op) && !isMeeting(&op) &&
-                  !isReduction(&op) && !isa<gpu::ScanOp, ConvertLayoutOp>(op);
+                  !isReduction(&op) && !isa<gpu::ScanOp, RecurrenceOp, ConvertLayoutOp>(op);
          });
 }
 

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/Declines.h"
@@ -55,7 +56,7 @@ static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
   int64_t bytes = 0;
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) || isReduction(&op) ||
-        isa<gpu::ScanOp, ConvertLayoutOp>(op))
+        isa<gpu::ScanOp, RecurrenceOp, ConvertLayoutOp>(op))
       return std::nullopt;
     auto load = dyn_cast<gpu::LoadOp>(op);
     LayoutAttr layout = load ? getLayout(load.getType()) : LayoutAttr();
@@ -100,7 +101,7 @@ static bool unrollWindow(scf::ForOp loop) {
   bool slides = false;
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) || isReduction(&op) ||
-        isa<gpu::ScanOp, ConvertLayoutOp>(op))
+        isa<gpu::ScanOp, RecurrenceOp, ConvertLayoutOp>(op))
       return false;
     auto load = dyn_cast<gpu::LoadOp>(op);
     loads += load ? 1 : 0;

@@ -306,6 +306,14 @@ private:
   TileValue scanAsReduction(ScanOp op);
   void restoreScans();
 
+  // BlockRecurrence.cpp
+  mlir::Value isLaterTile(unsigned depth);
+  mlir::Value joinState(const TileValue &isJoined, const TileValue &state, const TileValue &decay,
+                        const TileValue &term);
+  TileValue recur(ScanOp op, unsigned id, bool isBackward, TileValue *state);
+  void weightTerms(ReduceOp reduction, mlir::Value end);
+  llvm::SmallVector<mlir::Operation *> ownReductions; ///< that the compute op has only meanwhile
+
   KernelOp kernel;
   ComputeOp compute;
   gpu::ScheduleAttr schedule;

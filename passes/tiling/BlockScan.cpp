@@ -12,6 +12,7 @@
 #include "passes/tiling/PartLocations.h"
 
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanDecays.h"
 #include "passes/analysis/ScanPosition.h"
 
 #include "dialects/tkgpu/TkGpuExchange.h"
@@ -108,7 +109,10 @@ SmallVector<Value> BlockProgram::beginScans(unsigned id, bool isBackward) {
       equalScan[op] = equal;
       return;
     }
-    llvm::SetVector<unsigned> set = axesOf(op.getYield().getValues().front());
+    llvm::SetVector<unsigned> set;
+    for (Value value : op.getYield().getValues())
+      for (unsigned axis : axesOf(value))
+        set.insert(axis);
     set.remove(id);
     Axes axesOfState = sorted(set);
     TileValue identity{constant(identityOf(op.getKind(), op.getResult().getType())), {}, 0};
@@ -229,6 +233,8 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
   const unsigned id = *axis;
   if (carry == carryOf.end())
     bindTerms(op, id, isBackward);
+  if (hasDecays(op))
+    return recur(op, id, isBackward, carry != carryOf.end() ? &carries[carry->second] : nullptr);
   TileValue term = get(op.getYield().getValues().front());
   // Elements beyond the end come after all others; backward, they come first, and are no terms.
   if (isBackward)
@@ -283,7 +289,15 @@ TileValue BlockProgram::scanAsReduction(tk::ScanOp op) {
       before, loc, TypeRange{op.getResult().getType()}, kind,
       before.getStrArrayAttr({op.getIndexName()}), ValueRange{op.getLower()}, ValueRange{upper},
       PrecisionAttr::get(before.getContext(), Precision::Default));
-  reduction.getBody().takeBody(op.getBody());
+  if (hasDecays(op)) {
+    // The compute op keeps the number of its reductions: further programs are built from it.
+    IRMapping mapping;
+    op.getBody().cloneInto(&reduction.getBody(), mapping);
+    weightTerms(reduction, upper);
+    ownReductions.push_back(reduction);
+  } else {
+    reduction.getBody().takeBody(op.getBody());
+  }
   reduceTiles[reduction] = reduceTiles.lookup(op);
   known = reduction;
   return get(reduction.getResult(0));

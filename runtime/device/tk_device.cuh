@@ -34,6 +34,7 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "recurrence.cuh"
 #include "histogram.cuh"
 #include "sort.cuh"
 #include "pairs.cuh"

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/Comments.h"
+
 #include "compiler/codegen/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -75,6 +77,7 @@ static std::string actionOf(Operation *op) {
       .Case([](gpu::MomentsOp) { return Name("mean and variance"); })
       .Case([](gpu::WeightsOp) { return Name("exponentials and sum"); })
       .Case([](gpu::ScanOp) { return Name("scan"); })
+      .Case([](gpu::RecurrenceOp) { return Name("recurrence"); })
       .Case<gpu::StoreOp, gpu::BulkStoreOp>([](Operation *) { return Name("store"); })
       .Default([](Operation *) { return Name(); });
 }

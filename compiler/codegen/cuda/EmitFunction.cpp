@@ -4,6 +4,7 @@
 #include "dialects/tkgpu/TkGpuFiniteOps.h"
 #include "dialects/tkgpu/TkGpuHistogramOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "dialects/tkgpu/TkGpuSortOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -276,6 +277,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::ScanOp o) { return emitScan(o); })
       .Case([&](gpu::HistogramOp o) { return emitHistogram(o); })
       .Case([&](gpu::SortOp o) { return emitSort(o); })
+      .Case([&](gpu::RecurrenceOp o) { return emitRecurrence(o); })
       .Case([&](gpu::DotOp o) { return emitDot(o); })
       .Case([&](gpu::AsyncCommitOp) { return line("tk::async_commit();"), success(); })
       .Case([&](gpu::AsyncWaitOp o) {

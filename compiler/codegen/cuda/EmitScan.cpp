@@ -1,11 +1,12 @@
 //===- EmitScan.cpp - running combinations along an axis -------------------===//
 //
 // A thread scans its own elements first. Lanes and warps then add what stands before them: a step
-// for each bit of the axis.
+// for each bit of the axis. Recurrences join pairs of a decay and an element likewise.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuRecurrenceOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -73,18 +74,77 @@ LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
     }
   }
   names[result] = prefix;
-  if (scan.getTotal().use_empty())
-    return success();
-  auto matched = matchReduction(layout, scan.getTotal(), axis);
+  return scan.getTotal().use_empty() ? success()
+                                     : nameTotal(scan, scan.getTotal(), source, axis, total);
+}
+
+LogicalResult KernelEmitter::nameTotal(Operation *scan, Value total, Value source, int32_t axis,
+                                       const std::string &array) {
+  auto matched = matchReduction(layoutOf(source), total, axis);
   if (mlir::failed(matched))
     return unsupported(scan, "expected a total in the threads that hold the source, got ")
-           << scan.getTotal().getType();
-  const std::string array = takeReduced(*matched, total, registersOf(source), type);
-  if (isTile(scan.getTotal()))
-    names[scan.getTotal()] = array;
+           << total.getType();
+  const std::string own =
+      takeReduced(*matched, array, registersOf(source), elementTypeName(source.getType()));
+  if (isTile(total))
+    names[total] = own;
   else
-    declare(scan.getTotal(), array + "[0]");
+    declare(total, own + "[0]");
   return success();
+}
+
+LogicalResult KernelEmitter::emitRecurrence(gpu::RecurrenceOp recurrence) {
+  Value source = recurrence.getSource(), result = recurrence.getResult();
+  auto layout = layoutOf(source);
+  if (layoutOf(result) != layout || layoutOf(recurrence.getDecays()) != layout)
+    return unsupported(recurrence, "expected decays and a result with the source's layout, got ")
+           << result.getType();
+  const auto axis = static_cast<int32_t>(recurrence.getAxis());
+  const int64_t extent = layout.getTileShape()[axis];
+  const std::string type = elementTypeName(source.getType());
+  const std::string y = copyOf(source), a = copyOf(recurrence.getDecays());
+  const std::string runs = freshName("runs");
+  const std::string count = std::to_string(registersOf(source));
+  const std::string warps = std::to_string(func.getNumWarps());
+  const std::string backward = recurrence->hasAttr(gpu::backwardAttrName) ? ", true" : "";
+  line("tk::Run<" + type + "> " + runs + "[" + count + "];");
+  line("tk::begin_runs(" + runs + ", " + a + ", " + y + ");");
+  unsigned joined = 0;
+  auto call = [&](llvm::StringRef primitive, const llvm::Twine &numbers, llvm::StringRef more) {
+    line("tk::" + primitive + "<" + numbers + backward + ">(" + y + ", " + a + ", " + runs + more +
+         ");");
+  };
+  /// The bits from that of `step` on that are neighbouring steps.
+  auto takeBits = [&](llvm::ArrayRef<gpu::LayoutBit> bits, int64_t &step) {
+    unsigned mask = bitOf(bits, axis, step), bit = mask;
+    for (unsigned next; (next = bitOf(bits, axis, step * 2)) > bit; step *= 2)
+      mask |= bit = next;
+    return mask;
+  };
+  const unsigned own = registersInOrder(layout, axis, extent);
+  if (own != 0)
+    call("recur_in_thread", llvm::Twine(own), "");
+  for (int64_t step = 1; step < extent && own == 0; step *= 2) {
+    if (unsigned bit = bitOf(layout.getRegisterBits(), axis, step)) {
+      call("recur_registers", llvm::Twine(bit), "");
+      joined |= bit;
+    } else if (bitOf(layout.getLaneBits(), axis, step) != 0) {
+      const unsigned mask = takeBits(layout.getLaneBits(), step);
+      call("recur_lanes", llvm::Twine(mask) + ", " + llvm::Twine(joined), "");
+    } else if (bitOf(layout.getWarpBits(), axis, step) != 0) {
+      const unsigned mask = takeBits(layout.getWarpBits(), step);
+      call("recur_warps", llvm::Twine(mask) + ", " + warps + ", " + llvm::Twine(joined),
+           ", reinterpret_cast<" + type + " *>(" + scratch(gpu::recurrenceBytes(recurrence, func)) +
+               ")");
+    }
+  }
+  names[result] = y;
+  if (recurrence.getLast().use_empty())
+    return success();
+  const std::string last = freshName("last");
+  line(type + " " + last + "[" + count + "];");
+  line("tk::end_runs(" + last + ", " + runs + ");");
+  return nameTotal(recurrence, recurrence.getLast(), source, axis, last);
 }
 
 } // namespace tk::cuda

@@ -28,6 +28,7 @@
 
 namespace tk::gpu {
 class HistogramOp;
+class RecurrenceOp;
 class SortOp;
 } // namespace tk::gpu
 
@@ -267,6 +268,10 @@ private:
   Result emitReduceInThreads(gpu::ReduceInThreadsOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);
+  Result emitRecurrence(gpu::RecurrenceOp recurrence);
+  /// Names the total of a scan along `axis`, which is in `array` with the registers of the source.
+  Result nameTotal(mlir::Operation *scan, mlir::Value total, mlir::Value source, int32_t axis,
+                   const std::string &array);
   Result emitHistogram(gpu::HistogramOp histogram);
   Result emitSort(gpu::SortOp sort);
   void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,

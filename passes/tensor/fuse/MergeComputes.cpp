@@ -17,7 +17,7 @@
 // 3. Decline if more than two different matrix products would be live at once: their accumulators
 //    need too many registers. Decline also if only loads are shared and one op has a matrix product
 //    while the other has a plain reduction. The threads that feed the matrix unit are not available
-//    for the other reduction.
+//    for the other reduction. Decline if the ops scan along an index in opposite directions.
 // 4. Merge an elementwise reader into the compute op of a matrix product. The reader must read each
 //    element at its own index. All other readers must be reductions, which begin in the product's
 //    tiles (tk-attach-reductions). The product is then not stored. A product that is stored anyway
@@ -37,6 +37,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/FusionChoices.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScanPosition.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/tensor/fuse/SharedWork.h"
@@ -55,6 +56,24 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-merge-computes";
 
+/// Does `small` scan along an index in the other direction than `large`? A block goes in one.
+static bool scanOtherwise(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
+  auto places = [](ComputeOp compute) {
+    SmallVector<IndexOrMirror> found;
+    compute.walk([&](ScanOp scan) {
+      if (std::optional<IndexOrMirror> place = getScanPosition(scan, compute))
+        found.push_back(*place);
+    });
+    return found;
+  };
+  return llvm::any_of(places(small), [&](const IndexOrMirror &own) {
+    return llvm::any_of(places(large), [&](const IndexOrMirror &other) {
+      return embedding[own.index.getArgNumber()] == other.index.getArgNumber() &&
+             own.isMirrored != other.isMirrored;
+    });
+  });
+}
+
 /// Why the statements should stay apart, or nothing.
 static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
                                            ArrayRef<unsigned> embedding) {
@@ -62,6 +81,8 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
     return std::nullopt; // single numbers: a launch each is dearer than anything else about them
   if (reducesRowsOf(small, large, embedding))
     return std::nullopt;
+  if (scanOtherwise(small, large, embedding))
+    return StringRef("they scan in opposite directions");
   Sharing sharing = getSharing(small, large, embedding);
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");

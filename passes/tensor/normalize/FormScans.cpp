@@ -24,6 +24,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanDecays.h"
 #include "passes/analysis/ScanPosition.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -169,7 +170,7 @@ bool tk::shiftScan(ScanOp scan) {
   auto less = scan.getPosition().getDefiningOp<arith::SubIOp>();
   const bool isBefore = (before && isConstantIntValue(before.getRhs(), -1)) ||
                         (less && isConstantIntValue(less.getRhs(), 1));
-  if (!compute || !isBefore || !isConstantIntValue(scan.getLower(), 0))
+  if (!compute || !isBefore || hasDecays(scan) || !isConstantIntValue(scan.getLower(), 0))
     return false;
   Value place = scan.getPosition().getDefiningOp()->getOperand(0);
   std::optional<IndexOrMirror> position = matchIndexOrMirror(place, scan.getUpper(), compute);

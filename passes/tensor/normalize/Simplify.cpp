@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/normalize/FormRecurrences.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
@@ -161,6 +162,11 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
       getOperation()->walk([&](ScanOp scan) { scans.push_back(scan); });
       for (ScanOp scan : scans)
         changed |= shiftScan(scan);
+    });
+    fold();
+    patterns.run("form-recurrences", [&] {
+      for (ReduceOp reduce : collectReductions(getOperation()))
+        changed |= formRecurrence(reduce) || nestRecurrence(reduce);
     });
     fold();
     forComputes("order-indices", [&](ComputeOp compute) {

@@ -8,6 +8,8 @@
 // 3. Reduce each chunk, in a statement of its own, and scan what the chunks before each one come
 // to.
 // 4. The scan begins anew with each chunk, and is combined with what came before it.
+// 5. If the states of the scan decay, all by one factor, what comes before an element is weighted
+//    by the power of that factor which its distance says.
 //
 //   %y = tk.compute ["r", "i"] {tk.scan sum "j" from 0 to %C at %i {x[r, j]}}
 //     =>
@@ -23,6 +25,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanDecays.h"
 #include "passes/analysis/ScanPosition.h"
 #include "passes/analysis/ScheduleEntries.h"
 #include "passes/analysis/SizeFacts.h"
@@ -34,6 +37,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -57,6 +61,7 @@ private:
   bool collect();
   bool pays();
   Value loadBefore(ScanOp scan);
+  Value decayIn(OpBuilder &builder, ScanOp scan, Value steps, IRMapping mapping);
   ComputeOp createStatement(
       ScanOp scan, StringRef suffix,
       llvm::function_ref<Value(OpBuilder &, Value number, ValueRange own, IRMapping &)> body);
@@ -87,7 +92,11 @@ bool ScanSplitting::collect() {
     if (!position || position->isMirrored || (index && index != position->index) ||
         !isConstantIntValue(scan.getLower(), 0) || !isStorable(scan.getResult().getType()) ||
         !isSameExtent(scan.getUpper(), compute.getExtents()[position->index.getArgNumber()]) ||
-        Dependence(ValueRange{position->index}).on(scan.getYield().getValues()[0]) ||
+        llvm::any_of(
+            scan.getYield().getValues(),
+            [&](Value value) { return Dependence(ValueRange{position->index}).on(value); }) ||
+        (hasDecays(scan) && Dependence(ValueRange{scan.getBlock()->getArgument(0)})
+                                .on(scan.getYield().getValues()[1])) ||
         llvm::any_of(*scan.getBlock(), [](Operation &o) { return o.getNumRegions() > 0; }))
       return false;
     index = position->index;
@@ -177,6 +186,15 @@ ComputeOp ScanSplitting::createStatement(
                            });
 }
 
+/// The decay of `scan` in so many steps, at the indices that `mapping` has.
+Value ScanSplitting::decayIn(OpBuilder &builder, ScanOp scan, Value steps, IRMapping mapping) {
+  Location loc = scan.getLoc();
+  Value decay = cloneFrom(builder, scan.getYield().getValues()[1], compute, mapping);
+  Value whole = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), steps);
+  Value number = arith::SIToFPOp::create(builder, loc, decay.getType(), whole);
+  return math::PowFOp::create(builder, loc, decay, number);
+}
+
 /// What the chunks before that of the index come to, at the statement's indices.
 Value ScanSplitting::loadBefore(ScanOp scan) {
   Location loc = scan.getLoc();
@@ -196,12 +214,18 @@ Value ScanSplitting::loadBefore(ScanOp scan) {
             inner, loc, kind, ArrayRef<StringRef>{name}, ValueRange{first}, ValueRange{end}, type,
             [&](OpBuilder &body, Location, ValueRange indices) -> Value {
               mapping.map(scan.getBlock()->getArgument(0), indices.front());
-              return cloneFrom(body, scan.getYield().getValues()[0], compute, mapping);
+              Value term = cloneFrom(body, scan.getYield().getValues()[0], compute, mapping);
+              if (!hasDecays(scan))
+                return term;
+              Value next = arith::AddIOp::create(body, loc, indices.front(), constant(body, 1));
+              Value later = arith::SubIOp::create(body, loc, end, next);
+              return arith::MulFOp::create(body, loc, decayIn(body, scan, later, mapping), term);
             });
         return reduce.getResult(0);
       });
   auto before = createStatement(
-      scan, ".before", [&](OpBuilder &inner, Value number, ValueRange own, IRMapping &) -> Value {
+      scan, ".before",
+      [&](OpBuilder &inner, Value number, ValueRange own, IRMapping &mapping) -> Value {
         auto scanned = ScanOp::create(
             inner, loc, kind, "chunk", constant(inner, 0), numChunks, number, type,
             [&](OpBuilder &body, Location, ValueRange indices) -> Value {
@@ -215,6 +239,11 @@ Value ScanSplitting::loadBefore(ScanOp scan) {
               return arith::SelectOp::create(body, loc, isLater, element,
                                              createIdentity(body, loc, kind, type));
             });
+        if (hasDecays(scan)) {
+          OpBuilder body(scanned.getYield());
+          scanned.getYield()->insertOperands(1,
+                                             decayIn(body, scan, constant(body, length), mapping));
+        }
         return scanned.getResult();
       });
   OpBuilder builder(scan);
@@ -239,6 +268,17 @@ void ScanSplitting::split(ScanOp scan) {
   Value chunk = FloorDivOp::create(builder, loc, index.getType(), index, size);
   scan.getLowerMutable().assign(arith::MulIOp::create(builder, loc, chunk, size));
   builder.setInsertionPointAfter(scan);
+  if (hasDecays(scan)) {
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value next = arith::AddIOp::create(builder, loc, index, one);
+    Value steps = arith::SubIOp::create(builder, loc, next, scan.getLower());
+    before = arith::MulFOp::create(builder, loc, decayIn(builder, scan, steps, {}), before);
+    // Weights may be infinite where there is nothing to weight.
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value isLater = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, chunk, zero);
+    Value none = createIdentity(builder, loc, scan.getKind(), before.getType());
+    before = arith::SelectOp::create(builder, loc, isLater, before, none);
+  }
   Value all = createCombination(builder, loc, scan.getKind(), before, scan.getResult());
   scan.getResult().replaceAllUsesExcept(all, all.getDefiningOp());
 }

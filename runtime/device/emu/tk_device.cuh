@@ -40,6 +40,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "recurrence.cuh"
 #include "histogram.cuh"
 #include "sort.cuh"
 #include "pairs.cuh"

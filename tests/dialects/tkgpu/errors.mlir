@@ -339,6 +339,15 @@ tkgpu.func @bins_of_two_axes args [] {
 
 // -----
 
+tkgpu.func @recurrence_of_integers args [] {
+  %x = arith.constant dense<1> : tensor<16x32xi32>
+  // expected-error @below {{expected elements of f32 or f64, got 'tensor<16x32xi32>'}}
+  %y, %last = tkgpu.recurrence %x, %x axis 1 : tensor<16x32xi32> -> tensor<16xi32>
+  tkgpu.return
+}
+
+// -----
+
 tkgpu.func @sort_of_two_axes args [] {
   %keys = arith.constant dense<1> : tensor<256x2xi64>
   // expected-error @below {{expected i64 along one axis, got 'tensor<256x2xi64>'}}

@@ -711,6 +711,15 @@ tkgpu.func @sort args [] {
   tkgpu.return
 }
 
+// CHECK-LABEL: tkgpu.func @recurrence
+// CHECK: tkgpu.recurrence %{{.*}}, %{{.*}} axis 1 : tensor<16x32xf32> -> tensor<16xf32>
+tkgpu.func @recurrence args [] {
+  %a = arith.constant dense<0.5> : tensor<16x32xf32>
+  %x = arith.constant dense<1.0> : tensor<16x32xf32>
+  %y, %last = tkgpu.recurrence %a, %x axis 1 : tensor<16x32xf32> -> tensor<16xf32>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @counts
 // CHECK: tkgpu.histogram
 tkgpu.func @counts args [] {
