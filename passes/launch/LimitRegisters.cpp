@@ -131,12 +131,10 @@ static bool isReductionOrScan(Operation &op) {
 
 /// Does a loop carry states from tile to tile, each of which a warp scans by itself?
 static bool carriesStates(Operation *op) {
-  if (!isa<scf::ForOp>(op->getParentOp()))
-    return false;
-  if (auto recurrence = dyn_cast<RecurrenceOp>(op))
-    return !crossesWarps(recurrence.getSource(), recurrence.getAxis());
   auto scan = dyn_cast<gpu::ScanOp>(op);
-  return scan && !crossesWarps(scan.getSource(), scan.getAxis());
+  auto recurrence = dyn_cast<RecurrenceOp>(op);
+  return (scan || recurrence) && isa<scf::ForOp>(op->getParentOp()) &&
+         !crossesWarps(op->getOperand(0), scan ? scan.getAxis() : recurrence.getAxis());
 }
 
 /// Registers for what a loop carries from one step to the next, and for what it loads meanwhile,
