@@ -67,10 +67,13 @@ struct MaterializeOperands : tk::impl::MaterializeOperandsBase<MaterializeOperan
     if (target) {
       run("gather", gatherFactors);
       run("packed-numbers", [&](KernelOp kernel) { return storeNumbers(kernel, processors); });
+    }
+    if (isHopper) {
       run("unpack", unpackFactors);
       run("computed", storeFactors);
-      run("batches", turnBatches);
     }
+    if (target)
+      run("batches", turnBatches);
     if (isHopper) { // warps read operands that lie across the sum as fast
       run("align-sums", alignSums);
       run("transpose", [&](KernelOp kernel) { return transposeFactors(kernel, processors); });
