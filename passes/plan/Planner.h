@@ -23,6 +23,9 @@ namespace tk {
 /// True if the matrix unit computes the contraction.
 bool usesMatrixUnits(Contraction &product);
 
+/// Does an index of an access follow from one over the same range as `along`?
+bool followsIndex(mlir::Value value, mlir::Value along, StatementShape &shape);
+
 /// Chooses the schedule of one compute op.
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)

@@ -46,12 +46,7 @@ public:
   /// again, element by element.
   void loadUnseen() { loadsUnseen = true; }
 
-  struct GridAxis {
-    mlir::Value extent;
-    int64_t tile;
-    bool atLeastOne;
-    int64_t blocks = 1; ///< that share one of these tiles
-  };
+  using GridAxis = tk::GridAxis;
   llvm::ArrayRef<mlir::Value> getArguments() { return arguments; }
   llvm::ArrayRef<GridAxis> getGrid() { return grid; }
   /// How many tiles a block goes through, one after the other.
@@ -331,11 +326,8 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
   llvm::DenseMap<mlir::Operation *, ReduceOp> reductionOf; ///< of a scan that is one
   /// Of factors that weights multiply, what is 0 where a mask leaves terms out for all rows: their
-  /// loads, or themselves; with the conditions, and the rows.
-  struct Unseen {
-    llvm::SmallVector<mlir::Value> conditions;
-    unsigned rows;
-  };
+  /// loads, or themselves.
+  using Unseen = UnseenTerms;
   llvm::DenseMap<mlir::Value, Unseen> unseen;
   bool loadsUnseen = false;
   llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile

@@ -56,6 +56,20 @@ struct Axis {
   std::optional<TileValue> lower, upper;
 };
 
+/// An axis of the grid: its extent is needed once at least where `atLeastOne`.
+struct GridAxis {
+  mlir::Value extent;
+  int64_t tile;
+  bool atLeastOne;
+  int64_t blocks = 1; ///< that share one of these tiles
+};
+
+/// What a mask leaves out for all rows of a tile: the conditions, and the axis of the rows.
+struct UnseenTerms {
+  llvm::SmallVector<mlir::Value> conditions;
+  unsigned rows;
+};
+
 } // namespace tk
 
 #endif // TK_PASSES_TILING_TILEAXES_H

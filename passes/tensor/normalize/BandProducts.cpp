@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/BandProducts.h"
+#include "passes/tensor/normalize/BandProduct.h"
 
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -43,61 +44,7 @@ using namespace limits::band_products;
 
 static constexpr llvm::StringLiteral passName = "tk-simplify:band-products";
 
-namespace {
-
-/// A place `ofResult * l + ofTerm * r + rest`, where the rest is of kernel values.
-struct Place {
-  int64_t ofResult = 0, ofTerm = 0, number = 0;
-  SmallVector<std::pair<Value, int64_t>> values;
-};
-
-/// A load with one such place.
-struct Factor {
-  LoadOp load;
-  unsigned at = 0;
-  Place place;
-};
-
-class BandProduct {
-public:
-  BandProduct(ComputeOp compute, ReduceOp reduce)
-      : compute(compute), reduce(reduce), kernel(compute->getParentOfType<KernelOp>()) {}
-  bool run();
-
-private:
-  bool addTo(Place &place, Value value, int64_t factor);
-  std::optional<Factor> factorOf(Value value);
-  bool coversRange(Factor factor);
-  bool solve(const Factor &rows, const Factor &filter);
-  bool match();
-  double timeWith(int64_t size);
-  bool pays();
-  ComputeOp createBand();
-  SmallVector<unsigned> orderOfIndices();
-  ComputeOp createRows(StringRef suffix, StringRef last, Value extent, Type type,
-                       llvm::function_ref<Value(OpBuilder &, ValueRange)> element);
-  ComputeOp createWindows();
-  ComputeOp createBlocks(ComputeOp band, ComputeOp windows);
-  void readBlocks(ComputeOp blocks);
-  Value rest(OpBuilder &builder, const Place &place);
-  Value sum(OpBuilder &builder, ArrayRef<std::pair<Value, int64_t>> terms, int64_t number);
-  StringRef nameOf(unsigned p) { return cast<StringAttr>(compute.getIndexNames()[p]).getValue(); }
-
-  ComputeOp compute;
-  ReduceOp reduce;
-  KernelOp kernel;
-  Factor rows, filter;
-  unsigned result = 0;                 ///< which index of the statement `l` is
-  llvm::SetVector<unsigned> shared;    ///< indices of the statement that the filter has
-  int64_t rowStep = 0, columnStep = 0; ///< of u T in the rows' place, of i in the filter's
-  bool isTurned = false;               ///< the filter's place falls with k
-  int64_t size = 0;                    ///< T
-  Value first, length;                 ///< the first k, and how many there are
-};
-
-} // namespace
-
-bool BandProduct::addTo(Place &place, Value value, int64_t factor) {
+bool BandProduct::addTo(BandPlace &place, Value value, int64_t factor) {
   if (value == compute.getIndex(result)) {
     place.ofResult += factor;
     return true;
@@ -125,7 +72,7 @@ bool BandProduct::addTo(Place &place, Value value, int64_t factor) {
 }
 
 /// `value` as a load of 16-bit numbers with one place over the sum's or the result's index.
-std::optional<Factor> BandProduct::factorOf(Value value) {
+std::optional<BandFactor> BandProduct::factorOf(Value value) {
   if (auto extension = value.getDefiningOp<arith::ExtFOp>())
     value = extension.getIn();
   auto load = value.getDefiningOp<LoadOp>();
@@ -133,7 +80,7 @@ std::optional<Factor> BandProduct::factorOf(Value value) {
       (load.getPad() && !isZero(load.getPad())))
     return std::nullopt;
   Dependence onBoth(ValueRange{compute.getIndex(result), reduce.getIndex(0)});
-  Factor factor;
+  BandFactor factor;
   factor.load = load;
   unsigned places = 0;
   for (auto [at, index] : llvm::enumerate(load.getIndices())) {
@@ -149,8 +96,8 @@ std::optional<Factor> BandProduct::factorOf(Value value) {
 }
 
 /// Is the sum's index the factor's place itself, over its whole axis?
-bool BandProduct::coversRange(Factor factor) {
-  const Place &place = factor.place;
+bool BandProduct::coversRange(BandFactor factor) {
+  const BandPlace &place = factor.place;
   return place.ofResult == 0 && place.ofTerm == 1 && place.number == 0 && place.values.empty() &&
          isSameExtent(reduce.getUpper()[0], getExtents(kernel, factor.load.getTensor())[factor.at]);
 }
@@ -166,10 +113,10 @@ static llvm::SetVector<unsigned> indicesIn(LoadOp load, ComputeOp compute, unsig
 }
 
 /// Gives the rows a place of u and k, and the filter one of k and i.
-bool BandProduct::solve(const Factor &ofRows, const Factor &ofFilter) {
+bool BandProduct::solve(const BandFactor &ofRows, const BandFactor &ofFilter) {
   rows = ofRows;
   filter = ofFilter;
-  const Place &p = rows.place, &q = filter.place;
+  const BandPlace &p = rows.place, &q = filter.place;
   // r = p.ofTerm (k - p.ofResult i) + turn u T leaves no u to the filter.
   const int64_t turn = -q.ofResult * q.ofTerm;
   rowStep = p.ofResult + p.ofTerm * turn;
@@ -198,7 +145,7 @@ bool BandProduct::match() {
     return false;
   for (unsigned l = compute.getNumIndices(); l-- > 0;) {
     result = l;
-    std::optional<Factor> a = factorOf(product.getLhs()), b = factorOf(product.getRhs());
+    std::optional<BandFactor> a = factorOf(product.getLhs()), b = factorOf(product.getRhs());
     if (!a || !b || (!coversRange(*a) && !coversRange(*b)) ||
         (choice && !saysInside(kernel, choice.getCondition(), {a->load, b->load})))
       continue;
@@ -252,157 +199,6 @@ Value BandProduct::sum(OpBuilder &builder, ArrayRef<std::pair<Value, int64_t>> t
     all = builder.createOrFold<arith::AddIOp>(loc, all, term);
   }
   return all;
-}
-
-/// The part of a place that is the same for all results and terms, outside of the statement.
-Value BandProduct::rest(OpBuilder &builder, const Place &place) {
-  SmallVector<std::pair<Value, int64_t>> known;
-  for (auto [value, factor] : place.values) {
-    IRMapping hoisted;
-    known.emplace_back(cloneFrom(builder, value, compute, hoisted), factor);
-  }
-  return sum(builder, known, place.number);
-}
-
-/// Creates `load` in a statement of its own, at `at` along its axis number `axis`.
-static Value loadAt(OpBuilder &body, LoadOp load, unsigned axis, Value at, ComputeOp compute,
-                    IRMapping &mapping) {
-  SmallVector<Value> indices;
-  for (auto [n, index] : llvm::enumerate(load.getIndices()))
-    indices.push_back(n == axis ? at : cloneFrom(body, index, compute, mapping));
-  Value zero = arith::ConstantOp::create(body, load.getLoc(), body.getZeroAttr(load.getType()));
-  return LoadOp::create(body, load.getLoc(), load.getTensor(), indices, zero);
-}
-
-ComputeOp BandProduct::createBand() {
-  OpBuilder builder(compute);
-  Location loc = reduce.getLoc();
-  Value taps = getExtents(kernel, filter.load.getTensor())[filter.at];
-  Value offset = rest(builder, filter.place);
-  // The filter's place is columnStep i + k + offset, or columnStep i - k + offset.
-  const int64_t most = std::abs(columnStep) * (size - 1);
-  first = isTurned ? sum(builder, {{offset, 1}, {taps, -1}}, 1 - (columnStep < 0 ? most : 0))
-                   : sum(builder, {{offset, -1}}, -(columnStep > 0 ? most : 0));
-  Value unit = arith::ConstantIndexOp::create(builder, loc, termsOfSlice);
-  Value slices = builder.createOrFold<FloorDivOp>(
-      loc, builder.getIndexType(), sum(builder, {{taps, 1}}, most + termsOfSlice - 1), unit);
-  length = builder.createOrFold<arith::MulIOp>(loc, slices, unit);
-  SmallVector<Value> extents;
-  SmallVector<StringRef> names;
-  for (unsigned p : shared) {
-    extents.push_back(compute.getExtents()[p]);
-    names.push_back(nameOf(p));
-  }
-  extents.push_back(length);
-  extents.push_back(arith::ConstantIndexOp::create(builder, loc, size));
-  const std::string k = "k", i = nameOf(result).str() + "_in_block";
-  names.append({k, i});
-  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".band").str();
-  auto band = ComputeOp::create(
-      builder, loc, names, extents, ArrayRef<Type>{filter.load.getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &body, Location, ValueRange own) {
-        IRMapping mapping;
-        for (auto [n, p] : llvm::enumerate(shared))
-          mapping.map(compute.getIndex(p), own[n]);
-        Value k = own[own.size() - 2], i = own.back();
-        const int64_t sign = isTurned ? -1 : 1;
-        Value at = sum(body, {{i, columnStep}, {k, sign}, {first, sign}, {offset, 1}}, 0);
-        YieldOp::create(body, loc, loadAt(body, filter.load, filter.at, at, compute, mapping));
-      });
-  band->setAttr(storedApartAttrName, builder.getUnitAttr());
-  return band;
-}
-
-/// The indices of the windows and of the blocks, but for the last: those of the filter first, as
-/// there is a product for each of them.
-SmallVector<unsigned> BandProduct::orderOfIndices() {
-  SmallVector<unsigned> order(shared.begin(), shared.end());
-  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
-    if (p != result && !shared.contains(p))
-      order.push_back(p);
-  return order;
-}
-
-/// A stored statement over those indices, the blocks, and `extent` values of an index `last`.
-ComputeOp BandProduct::createRows(StringRef suffix, StringRef last, Value extent, Type type,
-                                  llvm::function_ref<Value(OpBuilder &, ValueRange)> element) {
-  OpBuilder builder(compute);
-  Location loc = reduce.getLoc();
-  SmallVector<Value> extents;
-  SmallVector<StringRef> names;
-  for (unsigned p : orderOfIndices()) {
-    extents.push_back(compute.getExtents()[p]);
-    names.push_back(nameOf(p));
-  }
-  Value unit = arith::ConstantIndexOp::create(builder, loc, size);
-  Value all = sum(builder, {{compute.getExtents()[result], 1}}, size - 1);
-  extents.push_back(builder.createOrFold<FloorDivOp>(loc, builder.getIndexType(), all, unit));
-  extents.push_back(extent);
-  const std::string block = nameOf(result).str() + "_block";
-  names.append({block, last});
-  const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str();
-  auto rows = ComputeOp::create(builder, loc, names, extents, ArrayRef<Type>{type},
-                                ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-                                [&](OpBuilder &body, Location, ValueRange own) {
-                                  YieldOp::create(body, loc, element(body, own));
-                                });
-  rows->setAttr(storedApartAttrName, builder.getUnitAttr());
-  return rows;
-}
-
-/// What each block of results needs of a row.
-ComputeOp BandProduct::createWindows() {
-  OpBuilder builder(compute);
-  Value offset = rest(builder, rows.place);
-  return createRows(
-      ".windows", "k", length, rows.load.getType(), [&](OpBuilder &body, ValueRange own) {
-        IRMapping mapping;
-        for (auto [n, p] : llvm::enumerate(orderOfIndices()))
-          mapping.map(compute.getIndex(p), own[n]);
-        Value u = own[own.size() - 2], k = own.back();
-        Value at = sum(body, {{u, rowStep * size}, {k, 1}, {first, 1}, {offset, 1}}, 0);
-        return loadAt(body, rows.load, rows.at, at, compute, mapping);
-      });
-}
-
-ComputeOp BandProduct::createBlocks(ComputeOp band, ComputeOp windows) {
-  OpBuilder builder(compute);
-  Location loc = reduce.getLoc();
-  Value unit = arith::ConstantIndexOp::create(builder, loc, size);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  const std::string i = nameOf(result).str() + "_in_block";
-  return createRows(
-      ".blocks", i, unit, builder.getF32Type(), [&](OpBuilder &body, ValueRange own) -> Value {
-        auto product = ReduceOp::create(
-            body, loc, ReduceKind::Sum, ArrayRef<StringRef>{"k"}, ValueRange{zero},
-            ValueRange{length}, body.getF32Type(),
-            [&](OpBuilder &inner, Location, ValueRange terms) -> Value {
-              SmallVector<Value> ofRow(own.drop_back()), ofBand(own.take_front(shared.size()));
-              ofRow.push_back(terms[0]);
-              ofBand.append({terms[0], own.back()});
-              Value x = LoadOp::create(inner, loc, windows->getResult(0), ofRow, Value());
-              Value w = LoadOp::create(inner, loc, band->getResult(0), ofBand, Value());
-              x = arith::ExtFOp::create(inner, loc, inner.getF32Type(), x);
-              w = arith::ExtFOp::create(inner, loc, inner.getF32Type(), w);
-              return arith::MulFOp::create(inner, loc, x, w);
-            });
-        return product.getResult(0);
-      });
-}
-
-/// Takes the results from the blocks, and computes those that are NaN again.
-void BandProduct::readBlocks(ComputeOp blocks) {
-  OpBuilder builder(reduce);
-  Location loc = reduce.getLoc();
-  Value unit = arith::ConstantIndexOp::create(builder, loc, size), l = compute.getIndex(result);
-  SmallVector<Value> at;
-  for (unsigned p : orderOfIndices())
-    at.push_back(compute.getIndex(p));
-  at.push_back(FloorDivOp::create(builder, loc, builder.getIndexType(), l, unit));
-  at.push_back(FloorModOp::create(builder, loc, builder.getIndexType(), l, unit));
-  Value value = LoadOp::create(builder, loc, blocks->getResult(0), at, Value());
-  computeNaNAgain(reduce, value);
 }
 
 bool BandProduct::run() {
