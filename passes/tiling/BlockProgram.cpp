@@ -172,8 +172,6 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
     return failure();
   restoreScans();
   gpu::ReturnOp::create(at(0), loc);
-  for (Operation *reduction : ownReductions)
-    reduction->erase();
   func.setArgNamesAttr(builder.getStrArrayAttr(llvm::to_vector_of<StringRef>(argumentNames)));
   SmallVector<Attribute> facts;
   for (BlockArgument arg : func.getBlock()->getArguments()) {

@@ -307,7 +307,6 @@ private:
                         const TileValue &term);
   TileValue recur(ScanOp op, unsigned id, bool isBackward, TileValue *state);
   void weightTerms(ReduceOp reduction, mlir::Value end);
-  llvm::SmallVector<mlir::Operation *> ownReductions; ///< that the compute op has only meanwhile
 
   KernelOp kernel;
   ComputeOp compute;
@@ -324,7 +323,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> mergedExtents;
   llvm::DenseMap<mlir::Value, Axes> runningAxes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
-  llvm::DenseMap<mlir::Operation *, ReduceOp> reductionOf; ///< of a scan that is one
+  llvm::MapVector<mlir::Operation *, ReduceOp> reductionOf; ///< of a scan that is one
   /// Of factors that weights multiply, what is 0 where a mask leaves terms out for all rows: their
   /// loads, or themselves.
   using Unseen = UnseenTerms;

@@ -294,7 +294,6 @@ TileValue BlockProgram::scanAsReduction(tk::ScanOp op) {
     IRMapping mapping;
     op.getBody().cloneInto(&reduction.getBody(), mapping);
     weightTerms(reduction, upper);
-    ownReductions.push_back(reduction);
   } else {
     reduction.getBody().takeBody(op.getBody());
   }
@@ -303,10 +302,13 @@ TileValue BlockProgram::scanAsReduction(tk::ScanOp op) {
   return get(reduction.getResult(0));
 }
 
-/// The body of a statement may be built again, as for single elements of its results.
+/// The body of a statement may be built again, as for single elements of its results. Inner scans,
+/// which came later, may be copies in the reduction of an outer one.
 void BlockProgram::restoreScans() {
-  for (auto &[scan, reduction] : reductionOf) {
-    cast<tk::ScanOp>(scan).getBody().takeBody(reduction.getBody());
+  for (auto &[scan, reduction] : llvm::reverse(reductionOf)) {
+    Region &body = cast<tk::ScanOp>(scan).getBody();
+    if (body.empty())
+      body.takeBody(reduction.getBody());
     reduction.erase();
   }
   reductionOf.clear();
