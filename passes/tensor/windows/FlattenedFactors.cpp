@@ -121,22 +121,24 @@ Value FlattenedSum::mapGroup(Arithmetic at, Value outer, SmallVectorImpl<Value> 
   return group;
 }
 
-/// The channels' indices, and taps that are channels, from where one is counted.
-Value FlattenedSum::mapChannels(Arithmetic at, Value outer, Value channel, IRMapping &mapping) {
-  SmallVector<Value> digits = at.digits(channel, channelExtents);
+/// The `indices`, of `extents`, from the place that counts them together. Returns the group.
+Value FlattenedSum::mapCounted(Arithmetic at, Value outer, Value place, ArrayRef<Value> extents,
+                               ArrayRef<BlockArgument> indices, IRMapping &mapping) {
+  SmallVector<Value> digits = at.digits(place, extents);
   Value group = mapGroup(at, outer, digits, mapping);
-  for (auto [index, digit] : llvm::zip_equal(sum.channels, digits))
+  for (auto [index, digit] : llvm::zip_equal(indices, digits))
     mapping.map(index, digit);
   return group;
 }
 
+/// The channels' indices, and taps that are channels, from where one is counted.
+Value FlattenedSum::mapChannels(Arithmetic at, Value outer, Value channel, IRMapping &mapping) {
+  return mapCounted(at, outer, channel, channelExtents, sum.channels, mapping);
+}
+
 /// The indices of the weights' rows, from where one is counted.
 Value FlattenedSum::mapRows(Arithmetic at, Value outer, Value row, IRMapping &mapping) {
-  SmallVector<Value> digits = at.digits(row, rowExtents);
-  Value group = mapGroup(at, outer, digits, mapping);
-  for (auto [index, digit] : llvm::zip_equal(sum.rows, digits))
-    mapping.map(index, digit);
-  return group;
+  return mapCounted(at, outer, row, rowExtents, sum.rows, mapping);
 }
 
 /// What is stored of `element`: part `places[part]`, if it has parts, or 0 behind the last channel.

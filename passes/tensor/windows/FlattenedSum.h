@@ -30,6 +30,9 @@ private:
   llvm::SmallVector<mlir::Value> extentsOf(llvm::ArrayRef<mlir::BlockArgument> indices);
   mlir::Value mapGroup(Arithmetic at, mlir::Value outer, llvm::SmallVectorImpl<mlir::Value> &digits,
                        mlir::IRMapping &mapping);
+  mlir::Value mapCounted(Arithmetic at, mlir::Value outer, mlir::Value place,
+                         llvm::ArrayRef<mlir::Value> extents,
+                         llvm::ArrayRef<mlir::BlockArgument> indices, mlir::IRMapping &mapping);
   mlir::Value mapChannels(Arithmetic at, mlir::Value outer, mlir::Value channel,
                           mlir::IRMapping &mapping);
   mlir::Value mapRows(Arithmetic at, mlir::Value outer, mlir::Value row, mlir::IRMapping &mapping);
