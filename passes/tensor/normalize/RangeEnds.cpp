@@ -103,8 +103,11 @@ std::optional<std::pair<RangeEnd, RangeEnd>> tk::matchEquation(ReduceOp reduce, 
   std::optional<RoundedIndex> rounded;
   IndexSum rest;
   for (const IndexProduct &product : difference.getProducts()) {
-    if (!rounded && (rounded = matchRounded(reduce, product)))
-      continue;
+    if (!rounded) {
+      rounded = matchRounded(reduce, product);
+      if (rounded)
+        continue;
+    }
     for (const IndexFactor &factor : product.factors)
       if (varying.on(factor.value) || (factor.divisor && varying.on(factor.divisor)))
         return std::nullopt;
