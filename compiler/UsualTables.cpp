@@ -3,6 +3,7 @@
 
 #include "compiler/interp/Interpreter.h"
 #include "compiler/plan/KernelSignature.h"
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/KnownValues.h"
 
@@ -286,6 +287,26 @@ private:
   llvm::SmallPtrSet<Operation *, 8> tables;
 };
 
+/// Elements of the tensors that the program computes, and that divide an axis into ranges: the ranges
+/// are equally long. Tensors that have elements already keep them.
+void addOffsets(KernelOp kernel, const SizesOfKernel &sizes, TensorTables &tables) {
+  kernel.walk([&](ReduceOp reduce) {
+    LoadOp offset = offsetOfRange(reduce);
+    auto table = offset ? offset.getTensor().getDefiningOp<ComputeOp>() : ComputeOp();
+    if (!table || offset.getIndices().size() != 1)
+      return;
+    const std::optional<int64_t> limit = limitOf(sizes, reduce.getIndex(0));
+    const auto count = sizes.extent(offset.getTensor(), 0);
+    if (!limit || *limit <= 0 || !count || *count <= 0 || *count > mostOfParameter)
+      return;
+    const unsigned number = cast<OpResult>(offset.getTensor()).getResultNumber();
+    std::vector<int64_t> &values =
+        tables[cast<StringAttr>(table.getNames()[number]).getValue().str()];
+    if (values.empty())
+      values = valuesFor({Use::Kind::Offset, *limit}, *count);
+  });
+}
+
 Extents extentsOf(ArrayRef<int64_t> shape) {
   Extents extents;
   for (int64_t size : shape)
@@ -299,6 +320,39 @@ std::vector<std::byte> bytesOf(ArrayRef<int64_t> values, size_t size) {
   for (auto [i, value] : llvm::enumerate(values))
     std::memcpy(bytes.data() + i * size, &value, size); // the low bytes come first
   return bytes;
+}
+
+/// Adds what the interpreter computes from `given` to `tables`, and leaves nothing else of the kernel.
+void addComputed(KernelOp kernel, const SizesOfKernel &sizes, const llvm::StringSet<> &given,
+                 ArrayRef<int64_t> dims, ArrayRef<Scalar> scalars, TensorTables &tables) {
+  SmallVector<Value> results = TableKernel(kernel, sizes).reduce(given);
+  if (results.empty() || failed(verify(kernel)))
+    return;
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<TensorView> views;
+  for (auto [n, parameter] : llvm::enumerate(kernel.getParamArguments())) {
+    auto type = dyn_cast<RankedTensorType>(parameter.getType());
+    if (!type)
+      continue;
+    const DType dtype = *dtypeOf(type.getElementType());
+    const SmallVector<int64_t> shape = *sizes.smallShape(parameter);
+    memory.push_back(bytesOf(tables[kernel.getParam(n).getName().str()], size_of(dtype)));
+    views.emplace_back(memory.back().data(), dtype, extentsOf(shape), Device::cpu());
+  }
+  Expected<interp::Reference> reference = interp::Reference::create(kernel, interp::Mode::F64);
+  if (!reference ||
+      !reference->bind({dims.begin(), dims.end()}, views, {scalars.begin(), scalars.end()}))
+    return;
+  for (auto [r, name] : llvm::enumerate(kernel.getResultNames().getAsRange<StringAttr>())) {
+    std::vector<int64_t> &values = tables[name.str()];
+    if (!values.empty())
+      continue; // of another tensor of that name
+    int64_t count = 1;
+    for (int64_t size : reference->resultShape(r))
+      count *= size;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(reference->element(r, i).i);
+  }
 }
 
 } // namespace
@@ -333,36 +387,13 @@ TensorTables usualTables(KernelOp program, ModuleOp fused, ArrayRef<int64_t> dim
     if (count <= mostElements) // the interpreter goes through all that a table is made of
       given.insert(name);
   }
-  if (given.empty())
-    return tables;
-  SmallVector<Value> results = TableKernel(kernel, sizes).reduce(given);
-  if (results.empty() || failed(verify(kernel)))
-    return tables;
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<TensorView> views;
-  for (auto [n, parameter] : llvm::enumerate(kernel.getParamArguments())) {
-    auto type = dyn_cast<RankedTensorType>(parameter.getType());
-    if (!type)
-      continue;
-    const DType dtype = *dtypeOf(type.getElementType());
-    const SmallVector<int64_t> shape = *sizes.smallShape(parameter);
-    memory.push_back(bytesOf(tables[kernel.getParam(n).getName().str()], size_of(dtype)));
-    views.emplace_back(memory.back().data(), dtype, extentsOf(shape), Device::cpu());
-  }
-  Expected<interp::Reference> reference = interp::Reference::create(kernel, interp::Mode::F64);
-  if (!reference ||
-      !reference->bind({dims.begin(), dims.end()}, views, {scalars.begin(), scalars.end()}))
-    return tables;
-  for (auto [r, name] : llvm::enumerate(kernel.getResultNames().getAsRange<StringAttr>())) {
-    std::vector<int64_t> &values = tables[name.str()];
-    if (!values.empty())
-      continue; // of another tensor of that name
-    int64_t count = 1;
-    for (int64_t size : reference->resultShape(r))
-      count *= size;
-    for (int64_t i = 0; i < count; ++i)
-      values.push_back(reference->element(r, i).i);
-  }
+  // The interpreter's results come first: what they hold is known.
+  TensorTables offsets;
+  addOffsets(kernel, sizes, offsets);
+  if (!given.empty())
+    addComputed(kernel, sizes, given, dims, scalars, tables);
+  for (auto &entry : offsets)
+    tables.insert(entry);
   return tables;
 }
 

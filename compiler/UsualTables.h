@@ -11,6 +11,8 @@
 // 3. A parameter that bounds an index from below holds 0.
 // 4. Any other parameter holds lengths: as large as the tensors allow.
 // 5. The interpreter computes the integer tensors that follow from these.
+// 6. A tensor of offsets that the program computes, and that 5 leaves out, divides its axis into
+//    equal ranges.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_USUALTABLES_H

@@ -197,7 +197,50 @@ int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
   return bytesOfScan(scan.getSource(), scan.getAxis(), function);
 }
 
+/// The bits of `bits` that are `axis` from coordinate bit `step` on, which they move behind them, if
+/// each is above the one before it; nothing if there is none.
+static unsigned takeInOrder(ArrayRef<LayoutBit> bits, int32_t axis, int64_t &step) {
+  unsigned mask = 0;
+  for (bool isFound = true; isFound; step *= isFound ? 2 : 1) {
+    isFound = false;
+    for (auto [b, bit] : llvm::enumerate(bits))
+      if (bit.axis == axis && bit.step == step && (1u << b) > mask) {
+        mask |= 1u << b;
+        isFound = true;
+        break;
+      }
+  }
+  return mask;
+}
+
+std::optional<RunsOfThreads> tk::gpu::runsOfThreads(RecurrenceOp recurrence, FuncOp function) {
+  constexpr int64_t leastGroups = 2, leastWarps = 8;
+  LayoutAttr layout = getLayout(recurrence.getSource().getType());
+  if (!layout)
+    return std::nullopt;
+  const auto axis = static_cast<int32_t>(recurrence.getAxis());
+  int64_t step = 1;
+  RunsOfThreads runs;
+  runs.joined = takeInOrder(layout.getRegisterBits(), axis, step);
+  const unsigned lanes = takeInOrder(layout.getLaneBits(), axis, step);
+  const unsigned warps = takeInOrder(layout.getWarpBits(), axis, step);
+  runs.high = takeInOrder(layout.getRegisterBits(), axis, step);
+  runs.groups = int64_t(1) << llvm::popcount(runs.high);
+  runs.rows = layout.getNumRegisters() >> llvm::popcount(runs.joined | runs.high);
+  const bool isWhole = step == layout.getTileShape()[axis] && lanes == kAllLaneBits &&
+                       (warps == 0 || llvm::isMask_32(warps)) && (runs.joined & runs.high) == 0 &&
+                       (runs.high == 0 || llvm::isShiftedMask_32(runs.high));
+  runs.warps = int64_t(warps) + 1;
+  if (!isWhole || (runs.groups < leastGroups && runs.warps < leastWarps))
+    return std::nullopt;
+  return runs;
+}
+
 int64_t tk::gpu::recurrenceBytes(RecurrenceOp recurrence, FuncOp function) {
+  // A thread's pairs and an empty one; a pair for each warp, and what comes before it.
+  if (std::optional<RunsOfThreads> runs = runsOfThreads(recurrence, function))
+    return runs->rows * function.getNumWarps() * (2 * (runs->groups + 1) * kLanes + 3) *
+           elementBytes(recurrence.getSource().getType(), function);
   return 2 * bytesOfScan(recurrence.getSource(), recurrence.getAxis(), function);
 }
 

@@ -66,11 +66,16 @@ static bool areNeighbours(LoadOp first, LoadOp end) {
          ScalarEquality().equal(next.getLhs(), first.getIndices().back());
 }
 
-bool dividesTerms(ReduceOp reduce, Value index) {
+LoadOp offsetOfRange(ReduceOp reduce) {
   if (reduce.getNumIndices() != 1)
-    return false;
+    return {};
   LoadOp first = loadOf(reduce.getLower()[0]), end = loadOf(reduce.getUpper()[0]);
-  return areNeighbours(first, end) && Dependence{ValueRange{index}}.on(first);
+  return areNeighbours(first, end) ? first : LoadOp();
+}
+
+bool dividesTerms(ReduceOp reduce, Value index) {
+  LoadOp first = offsetOfRange(reduce);
+  return first && Dependence{ValueRange{index}}.on(first);
 }
 
 /// Which ends of a range the comparisons in a condition say.

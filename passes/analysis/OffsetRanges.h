@@ -22,6 +22,9 @@ std::optional<double> meanOfRanges(ComputeOp compute, mlir::Value lower, mlir::V
 /// depend on `index`? Each term then belongs to one value of the index alone.
 bool dividesTerms(ReduceOp reduce, mlir::Value index);
 
+/// The first of the two neighbours that `reduce` runs between; null if it does not.
+LoadOp offsetOfRange(ReduceOp reduce);
+
 /// The index `r` of a mask that is true between two neighbours of a table of offsets, `ptr[r] <= t`
 /// and `t < ptr[r + 1]`: each `t` belongs to one value of it alone. Null for other masks.
 mlir::BlockArgument rowOfMask(mlir::Value condition);

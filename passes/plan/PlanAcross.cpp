@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScanPosition.h"
 #include "passes/machine/Machine.h"
@@ -283,10 +284,20 @@ int64_t Planner::planWholeColumns(ReduceOp reduction, Value across) {
 
 /// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
 /// Returns how many threads a block has, or 0 if it is none.
+/// Does another reduction than `op` have a range of its own for each value of `index`? A block with
+/// several values would go through the terms of all of them for each.
+static bool dividesOtherTerms(const StatementShape &shape, Operation *op, Value index) {
+  return llvm::any_of(shape.reductions, [&](Operation *other) {
+    auto reduce = dyn_cast<ReduceOp>(other);
+    return reduce && other != op && dividesTerms(reduce, index);
+  });
+}
+
 int64_t Planner::planAcross(Operation *op) {
   Value across;
   for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
+    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index) &&
+        !dividesOtherTerms(shape, op, index))
       across = index;
   if (auto scan = dyn_cast<ScanOp>(op)) {
     std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);

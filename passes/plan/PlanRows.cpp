@@ -71,6 +71,17 @@ static bool isPlace(Operation *op) {
   return reduce && isArgReduction(reduce.getKind(0));
 }
 
+/// Does a compute op scan rows along `along` and nothing else, and has each multiprocessor several
+/// rows? Blocks then step through their rows: some load while others scan.
+bool Planner::scansManyRows(Value along) {
+  int64_t rows = 1;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (shape.endOf(index) != shape.endWithoutMask(along))
+      rows = std::min<int64_t>(rows * shape.upperOf(index).value_or(1), INT32_MAX);
+  return rows >= rowsOfProcessor * target.getProcessors() &&
+         llvm::all_of(shape.reductions, [](Operation *other) { return isa<ScanOp>(other); });
+}
+
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
 /// Each index has `depth` elements.
 Value Planner::planAlong(Operation *op, int64_t depth) {
@@ -87,10 +98,14 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
               (*upper <= longestSpreadRow || isKeptBySeveral(best) || isReadAgain(best));
   int64_t spread = isSpread && isKeptBySeveral(best) ? longestKeptRow : longestSpreadRow;
   int64_t longest = (isSpread ? spread : longestWholeRow) / depth;
+  const bool isAlone =
+      isa<ScanOp>(op) && coarse && upper && *upper > sliceOfScan && scansManyRows(best);
+  if (isAlone)
+    longest = std::min(longest, sliceOfScan);
   bool whole = upper && *upper <= longest &&
                (shape.startsAtZero(best) || (coarse && shape.lengthOfPart(best)));
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
-  part /= depth;
+  part = isAlone ? sliceOfScan : part / depth;
   // Rows between offsets end after few terms, whatever the longest may have.
   if (std::optional<double> mean =
           coarse && reductionOf(best) ? meanOfShifted(reductionOf(best)) : std::nullopt)

@@ -120,6 +120,7 @@ struct Planner {
   void fitBesideScans();
   int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
+  bool scansManyRows(mlir::Value along);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
   /// Gives the block all values of the indices of `op` besides `along`, and of the results, if it
   /// then holds at most `most` elements. Returns the number of rows along `along`, or 1.

@@ -124,18 +124,27 @@ LogicalResult KernelEmitter::emitRecurrence(gpu::RecurrenceOp recurrence) {
   const unsigned own = registersInOrder(layout, axis, extent);
   if (own != 0)
     call("recur_in_thread", llvm::Twine(own), "");
+  auto shared = [&] {
+    return ", reinterpret_cast<" + type + " *>(" +
+           scratch(gpu::recurrenceBytes(recurrence, func)) + ")";
+  };
+  const std::optional<gpu::RunsOfThreads> inBlock = gpu::runsOfThreads(recurrence, func);
   for (int64_t step = 1; step < extent && own == 0; step *= 2) {
     if (unsigned bit = bitOf(layout.getRegisterBits(), axis, step)) {
       call("recur_registers", llvm::Twine(bit), "");
       joined |= bit;
+    } else if (inBlock && bitOf(layout.getLaneBits(), axis, step) != 0) {
+      call("recur_block",
+           llvm::Twine(inBlock->warps) + ", " + llvm::Twine(inBlock->joined) + ", " +
+               llvm::Twine(inBlock->high),
+           shared());
+      break;
     } else if (bitOf(layout.getLaneBits(), axis, step) != 0) {
       const unsigned mask = takeBits(layout.getLaneBits(), step);
       call("recur_lanes", llvm::Twine(mask) + ", " + llvm::Twine(joined), "");
     } else if (bitOf(layout.getWarpBits(), axis, step) != 0) {
       const unsigned mask = takeBits(layout.getWarpBits(), step);
-      call("recur_warps", llvm::Twine(mask) + ", " + warps + ", " + llvm::Twine(joined),
-           ", reinterpret_cast<" + type + " *>(" + scratch(gpu::recurrenceBytes(recurrence, func)) +
-               ")");
+      call("recur_warps", llvm::Twine(mask) + ", " + warps + ", " + llvm::Twine(joined), shared());
     }
   }
   names[result] = y;

@@ -80,6 +80,9 @@ inline constexpr int64_t leastBytesOfBlock = 4096;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 inline constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
+/// What a block takes at a time of a longer row that it scans, if there are rows for all blocks:
+/// 1024 sums along 16384 f32 take 33.1 us in such slices, and 37.6 in whole rows (H200).
+inline constexpr int64_t sliceOfScan = 4096;
 /// Rows of a multiprocessor from which on its blocks have enough bytes on their way without a
 /// cluster.
 inline constexpr int64_t rowsOfProcessor = 3;
