@@ -6,7 +6,8 @@
 //
 // 1. Find reductions over several indices, of a kind whose elements may be combined in any order.
 // 2. Find an index of the reduction and one of the statement of which only one sum is read, such as
-//    the place 2 h + i. All accesses, and all conditions, must be on that sum.
+//    the place 2 h + i. All accesses, and all conditions, must be on that sum. Factors of a sum that
+//    follow from the reduction's index alone are weights of this axis, as in `g[i] * g[j] * x[…]`.
 // 3. A new statement has the place for its index, and reduces over the other indices. The reduction
 //    then combines the new statement's results over the index that was found.
 // 4. Do the same with the new statement, which has one index less.
@@ -36,6 +37,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -53,6 +55,7 @@ struct WindowAxis {
   BlockArgument place;
   unsigned position = 0;
   int64_t stride = 0;
+  SmallVector<Value> weights, others; ///< factors of a term: of this axis alone, and all others
 };
 
 class WindowSplitting {
@@ -65,7 +68,9 @@ public:
 
 private:
   bool isSplittable();
-  std::optional<int64_t> strideOf(BlockArgument place, BlockArgument term);
+  bool isWeight(Value factor, unsigned position, BlockArgument place);
+  std::optional<int64_t> strideOf(BlockArgument place, BlockArgument term,
+                                  ArrayRef<Value> factors);
   std::optional<WindowAxis> findAxis();
   bool pays(const WindowAxis &axis);
   Value countPlaces(OpBuilder &builder, const WindowAxis &axis);
@@ -115,15 +120,51 @@ bool WindowSplitting::isSplittable() {
   return llvm::none_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() > 0; });
 }
 
+/// The factors of a term that a sum adds up; the term itself for other kinds.
+static void findFactors(Value term, ReduceOp reduce, SmallVectorImpl<Value> &factors) {
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  if (!product || reduce.getKind(0) != ReduceKind::Sum ||
+      product->getBlock() != reduce.getBlock()) {
+    factors.push_back(term);
+    return;
+  }
+  findFactors(product.getLhs(), reduce, factors);
+  findFactors(product.getRhs(), reduce, factors);
+}
+
+/// Does a factor vary with the reduction's index at `position`, and neither with its other indices
+/// nor with `place`?
+bool WindowSplitting::isWeight(Value factor, unsigned position, BlockArgument place) {
+  if (!Dependence{ValueRange{reduce.getIndex(position)}}.on(factor) ||
+      Dependence{ValueRange{place}}.on(factor))
+    return false;
+  for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
+    if (n != position && Dependence{ValueRange{reduce.getIndex(n)}}.on(factor))
+      return false;
+  return true;
+}
+
 /// By how much the place of a window grows with `place`, if `term` is counted from it wherever
-/// either is used.
-std::optional<int64_t> WindowSplitting::strideOf(BlockArgument place, BlockArgument term) {
+/// either is used in what `factors` follow from.
+std::optional<int64_t> WindowSplitting::strideOf(BlockArgument place, BlockArgument term,
+                                                 ArrayRef<Value> factors) {
   Dependence onPlace{ValueRange{place}};
   std::optional<int64_t> stride;
-  for (Operation &op : *reduce.getBlock()) {
-    if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) && op.getResult(0).getType().isIndex())
+  llvm::SetVector<Operation *> ops;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitBlockArguments = true;
+  options.filter = [&](Operation *op) { return op->getBlock() == reduce.getBlock(); };
+  for (Value factor : factors) {
+    (void)getBackwardSlice(factor, &ops, options);
+    if (factor.getParentBlock() != reduce.getBlock() && onPlace.on(factor))
+      return std::nullopt;
+  }
+  for (Operation *op : ops) {
+    if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) &&
+        op->getResult(0).getType().isIndex())
       continue; // of a place, which another operation uses
-    for (Value operand : op.getOperands()) {
+    for (Value operand : op->getOperands()) {
       if (!operand.getType().isIndex()) {
         if (operand.getParentBlock() != reduce.getBlock() && onPlace.on(operand))
           return std::nullopt;
@@ -142,10 +183,18 @@ std::optional<int64_t> WindowSplitting::strideOf(BlockArgument place, BlockArgum
 
 /// The outermost axis whose elements are read as windows.
 std::optional<WindowAxis> WindowSplitting::findAxis() {
+  SmallVector<Value> factors;
+  findFactors(reduce.getYield().getValues()[0], reduce, factors);
   for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
-    for (BlockArgument place : compute.getBlock()->getArguments())
-      if (std::optional<int64_t> stride = strideOf(place, reduce.getIndex(n)))
-        return WindowAxis{place, n, *stride};
+    for (BlockArgument place : compute.getBlock()->getArguments()) {
+      WindowAxis axis{place, n, 0, {}, {}};
+      for (Value factor : factors)
+        (isWeight(factor, n, place) ? axis.weights : axis.others).push_back(factor);
+      if (std::optional<int64_t> stride = strideOf(place, reduce.getIndex(n), axis.others)) {
+        axis.stride = *stride;
+        return axis;
+      }
+    }
   return std::nullopt;
 }
 
@@ -240,7 +289,12 @@ ComputeOp WindowSplitting::createInner(const WindowAxis &axis) {
         [&](OpBuilder &at, Location, ValueRange indices) -> Value {
           for (unsigned n = 0, i = 0; n < reduce.getNumIndices(); ++n)
             mapping.map(reduce.getIndex(n), n == axis.position ? place : indices[i++]);
-          return cloneFrom(at, reduce.getYield().getValues()[0], compute, mapping);
+          Value term;
+          for (Value factor : axis.others) {
+            Value copy = cloneFrom(at, factor, compute, mapping);
+            term = term ? arith::MulFOp::create(at, loc, term, copy).getResult() : copy;
+          }
+          return term;
         });
     Value result = part.getResult(0);
     if (narrow)
@@ -279,9 +333,15 @@ Value WindowSplitting::createOuter(const WindowAxis &axis, ComputeOp inner) {
                            own.push_back(arith::AddIOp::create(at, loc, first, indices.front()));
                          }
                          Value element = LoadOp::create(at, loc, inner->getResult(0), own, Value());
-                         return element.getType() == type
-                                    ? element
-                                    : arith::ExtFOp::create(at, loc, type, element).getResult();
+                         if (element.getType() != type)
+                           element = arith::ExtFOp::create(at, loc, type, element);
+                         IRMapping mapping;
+                         mapping.map(reduce.getIndex(axis.position), indices.front());
+                         for (Value weight : axis.weights) {
+                           Value copy = cloneSlice(at, weight, reduce.getBlock(), mapping);
+                           element = arith::MulFOp::create(at, loc, copy, element);
+                         }
+                         return element;
                        });
   return combined.getResult(0);
 }
