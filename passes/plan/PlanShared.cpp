@@ -102,7 +102,7 @@ bool Planner::planOwnTerms(Value index) {
   }
   set(index, wanted);
   for (Operation *op : shape.reductions)
-    set(cast<ReduceOp>(op).getIndex(0), 1);
+    set(cast<ReduceOp>(op).getIndex(0), fit(cast<ReduceOp>(op).getIndex(0), getenv("TK_X_TERMS") ? atoi(getenv("TK_X_TERMS")) : 1));
   warps = threads / 32;
   perThread = std::max<int64_t>(wanted / threadsOfOwn, 1);
   return true;

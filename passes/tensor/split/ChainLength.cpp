@@ -8,6 +8,7 @@
 #include "passes/machine/StreamCost.h"
 #include "passes/machine/TileFacts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -42,6 +43,20 @@ int64_t ChainLength::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
   return areDivided ? std::max<int64_t>(llvm::divideCeil(rows, rowsOfWarpgroup), 1) : 1;
 }
 
+/// Does more than conversions stand between a loaded number and the product that takes it, such as a
+/// scale and a zero point?
+static bool isComputedFurther(LoadOp load) {
+  Operation *op = load;
+  while (op->hasOneUse() &&
+         isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp, arith::ExtFOp,
+             arith::TruncFOp>(*op->user_begin()))
+    op = *op->user_begin();
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    return !isa<YieldOp>(user) &&
+           !(isa<arith::MulFOp>(user) && user->hasOneUse() && isa<YieldOp>(*user->user_begin()));
+  });
+}
+
 /// How many bytes a block reads for each term, and has of it in shared memory: two stages, or one
 /// as it is read beside a converted one that operands share. Nothing if extents are not known, or
 /// if an operand does not go to the matrix unit.
@@ -72,6 +87,7 @@ std::optional<ChainLength::Streamed> ChainLength::countStreamed() {
     if (!isStreamed)
       return;
     isKnown &= elements < most && (bits <= 16 || elements == 1);
+    streamed.isComputed |= bits <= 8 && isComputedFurther(load);
     streamed.read += elements * bits / 8;
     const int64_t ofHalves = elements * 2;
     streamed.staged += bits <= 8 ? elements : 2 * elements * bits / 8;
@@ -85,7 +101,7 @@ int64_t ChainLength::avoidShortRound(gpu::TargetAttr target, int64_t rows, int64
                                      int64_t length) {
   std::optional<Streamed> streamed = countStreamed();
   const int64_t end = *getSizeFact(kernel, upper).upper;
-  if (!streamed || streamed->read == 0 || end <= length)
+  if (!streamed || streamed->read == 0 || streamed->isComputed || end <= length)
     return length;
   const int64_t numerators = rowsOfWarpTile * termsOfStep * 2;
   const int64_t shared =

@@ -38,6 +38,7 @@ private:
   struct Streamed {
     int64_t read = 0, staged = 0; ///< bytes of a term, in memory and in shared memory
     int64_t converted = 0;        ///< of the larger converted operand, in shared memory
+    bool isComputed = false; ///< more than converted: CUDA cores bound the loop, and not memory
   };
   std::optional<Streamed> countStreamed();
   bool streamsPages(gpu::TargetAttr target, int64_t rows);
