@@ -75,8 +75,9 @@ static Value indexBefore(ComputeOp compute, Value index) {
   return place > 0 ? Value(compute.getIndex(place - 1)) : Value();
 }
 
-/// Where there are results for all threads, each goes through all terms of its own. A warp loads a
-/// term at once, and threads need not meet.
+/// Where there are results for all threads, threads go through all terms of their own results. A
+/// few lanes share as many terms and results: each loads a term for all of these. Threads need not
+/// meet.
 bool Planner::planOwnTerms(Value index) {
   if (!block.tiles.empty() || liesAcross(shape, index))
     return false;
@@ -101,8 +102,11 @@ bool Planner::planOwnTerms(Value index) {
     threads = threadsOfOwn;
   }
   set(index, wanted);
+  // Threads with several results load few terms for each as it is.
+  const bool isShared = wanted >= lanesOfWarp && wanted <= threadsOfOwn;
   for (Operation *op : shape.reductions)
-    set(cast<ReduceOp>(op).getIndex(0), fit(cast<ReduceOp>(op).getIndex(0), getenv("TK_X_TERMS") ? atoi(getenv("TK_X_TERMS")) : 1));
+    set(cast<ReduceOp>(op).getIndex(0),
+        isShared ? fit(cast<ReduceOp>(op).getIndex(0), termsOfOwn) : 1);
   warps = threads / 32;
   perThread = std::max<int64_t>(wanted / threadsOfOwn, 1);
   return true;

@@ -156,6 +156,9 @@ inline constexpr int64_t leastAcross = 8, leastTermsAcross = 128;
 /// threads of a block then, and the results of a thread at most.
 inline constexpr int64_t resultsOfProcessor = 1024, threadsOfOwn = 128, mostOwn = 4,
                          leastTermsOfOwn = 16;
+/// The terms that such threads take at a time. Sums over 256 neighbours for each of 200,000
+/// elements take 10.8 us with four terms and 20.0 with one (H200).
+inline constexpr int64_t termsOfOwn = 4;
 /// What a place costs for all results, in terms of one result.
 inline constexpr int64_t costOfPlace = 4;
 
