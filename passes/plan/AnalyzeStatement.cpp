@@ -9,7 +9,6 @@
 #include "passes/machine/limits/Packed.h"
 #include "passes/plan/StatementShape.h"
 
-#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -26,7 +25,6 @@ using namespace tk;
 namespace {
 
 using IndexSet = llvm::SetVector<Value>;
-
 using namespace limits::analyze_statement;
 using namespace limits::analyze_packed;
 
@@ -166,6 +164,30 @@ struct Analysis {
            getSizeFact(shape.kernel, shape.endOf(columns)).divisor % columnsOfWords == 0;
   }
 
+  /// The indices that both factors of a product in the terms of `op` are over: such products have
+  /// no rows along them.
+  IndexSet sharedInside(ReduceOp op) {
+    IndexSet shared;
+    for (ReduceOp inner : op.getBlock()->getOps<ReduceOp>())
+      if (auto product = inner.getYield().getValues()[0].getDefiningOp<arith::MulFOp>()) {
+        IndexSet ofRight = dependences(product.getRhs());
+        for (Value index : dependences(product.getLhs()))
+          if (ofRight.contains(index))
+            shared.insert(index);
+      }
+    return shared;
+  }
+
+  /// The index to tile of the factor over `own` but not `other`: of an outer product of a chain one
+  /// that an inner one has rows along, too.
+  Value pickLink(ReduceOp op, const IndexSet &own, const IndexSet &other) {
+    IndexSet apart = sharedInside(op);
+    apart.insert_range(other);
+    if (Value found = pickAmong(own, apart, false))
+      return found;
+    return pick(own, other, /*mayBeUnit=*/true);
+  }
+
   void addContraction(ReduceOp op, unsigned position) {
     if (op.getKind(position) != ReduceKind::Sum)
       return;
@@ -205,7 +227,8 @@ struct Analysis {
     IndexSet tiledOfA = ofA, tiledOfB = ofB;
     dropLooped(op, tiledOfA);
     dropLooped(op, tiledOfB);
-    Value m = pick(tiledOfA, ofB, isLink), n = pick(tiledOfB, ofA, isLink);
+    Value m = isLink ? pickLink(op, tiledOfA, ofB) : pick(tiledOfA, ofB, false);
+    Value n = isLink ? pickLink(op, tiledOfB, ofA) : pick(tiledOfB, ofA, false);
     if (!m != !n && isUnpackedByWarpgroups(op, m ? m : n))
       (m ? n : m) = m ? pick(tiledOfB, ofA, true) : pick(tiledOfA, ofB, true);
     if (!m || !n)
@@ -220,27 +243,6 @@ struct Analysis {
     for (Contraction &outer : shape.contractions)
       outer.isOuter |= outer.op->isProperAncestor(op);
     shape.contractions.push_back(contraction);
-  }
-
-  /// May neighbours along `index` be neighbours at `place`, the same, or in the same sector?
-  static bool mayRun(Value place, Value index) {
-    Operation *op = place.getDefiningOp();
-    if (place == index || !op)
-      return place == index;
-    if (isa<FloorDivOp, FloorModOp>(op))
-      return mayRun(op->getOperand(0), index);
-    auto mayOperand = [&](Value value) { return mayRun(value, index); };
-    // A loaded offset is the same for neighbours along an index that is added to it.
-    if (isa<arith::AddIOp>(op))
-      for (auto [offset, other] : {std::pair(op->getOperand(0), op->getOperand(1)),
-                                   std::pair(op->getOperand(1), op->getOperand(0))})
-        if (isLoadedBound(offset) && !isLoadedBound(other) && !getIterationIndices(other).empty())
-          return mayOperand(other);
-    if (isa<arith::MulIOp>(op) && llvm::none_of(op->getOperands(), [](Value factor) {
-          return getConstantIndex(factor).value_or(longestStep + 1) <= longestStep;
-        }))
-      return false;
-    return llvm::any_of(op->getOperands(), mayOperand);
   }
 
   /// By how many places neighbours along `index` are apart at `place`, at most: that of a window
@@ -266,7 +268,8 @@ struct Analysis {
   static bool isFineIndex(ReduceOp op, Value index) {
     return op
         .walk([&](LoadOp load) {
-          return llvm::any_of(load.getIndices(), [&](Value place) { return mayRun(place, index); })
+          return llvm::any_of(load.getIndices(),
+                              [&](Value place) { return mayRunAlong(place, index); })
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
         })
@@ -287,7 +290,7 @@ struct Analysis {
       return along;
     IndexSet near;
     for (Value index : all)
-      if (mayRun(place, index))
+      if (mayRunAlong(place, index))
         near.insert(index);
     // Windows side by side are read as a whole.
     int64_t longest = 0;

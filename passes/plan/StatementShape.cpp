@@ -1,14 +1,18 @@
 //===- StatementShape.cpp - the properties that decide a schedule ---------===//
 #include "passes/plan/StatementShape.h"
 
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/limits/Elements.h"
 #include "passes/plan/MergeIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace tk;
+
+using namespace limits::analyze_statement;
 
 Value StatementShape::endOf(Value index) {
   auto arg = cast<BlockArgument>(index);
@@ -129,4 +133,24 @@ bool tk::runsOneByOne(Value value, Value index) {
     return true;
   auto add = value.getDefiningOp<arith::AddIOp>();
   return add && (runsOneByOne(add.getLhs(), index) || runsOneByOne(add.getRhs(), index));
+}
+
+bool tk::mayRunAlong(Value place, Value index) {
+  Operation *op = place.getDefiningOp();
+  if (place == index || !op)
+    return place == index;
+  if (isa<FloorDivOp, FloorModOp>(op))
+    return mayRunAlong(op->getOperand(0), index);
+  auto mayOperand = [&](Value value) { return mayRunAlong(value, index); };
+  // A loaded offset is the same for neighbours along an index that is added to it.
+  if (isa<arith::AddIOp>(op))
+    for (auto [offset, other] : {std::pair(op->getOperand(0), op->getOperand(1)),
+                                 std::pair(op->getOperand(1), op->getOperand(0))})
+      if (isLoadedBound(offset) && !isLoadedBound(other) && !getIterationIndices(other).empty())
+        return mayOperand(other);
+  if (isa<arith::MulIOp>(op) && llvm::none_of(op->getOperands(), [](Value factor) {
+        return getConstantIndex(factor).value_or(longestStep + 1) <= longestStep;
+      }))
+    return false;
+  return llvm::any_of(op->getOperands(), mayOperand);
 }

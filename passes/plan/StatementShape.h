@@ -60,6 +60,8 @@ StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
 
 /// True if `value` grows by one with `index`.
 bool runsOneByOne(mlir::Value value, mlir::Value index);
+/// May neighbours along `index` be neighbours at `place`, the same, or in the same sector?
+bool mayRunAlong(mlir::Value place, mlir::Value index);
 
 /// True if the end of a reduction's range depends on parallel index `p`, as under a causal mask,
 /// and all results are over `p`. Otherwise there is a block even without tiles.
