@@ -16,6 +16,8 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "form-windows", .summary = "Let ranges of a bounded length begin at 0."},
     {.name = "unroll", .summary = "Write out reductions of few elements."},
     {.name = "only-terms", .summary = "Write out reductions of one element at most."},
+    {.name = "chunk-products",
+     .summary = "Multiply decayed states chunk by chunk on the matrix unit."},
     {.name = "form-scans", .summary = "Make scans of reductions up to an index."},
     {.name = "form-recurrences", .summary = "Make scans of sums whose terms decay with distance."},
     {.name = "order-indices",

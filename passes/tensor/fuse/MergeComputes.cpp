@@ -41,6 +41,7 @@
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/tensor/fuse/SharedWork.h"
+#include "passes/tensor/normalize/PadConditions.h"
 
 #include "dialects/tkgpu/TkGpuPlan.h"
 
@@ -84,6 +85,9 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
   if (scanOtherwise(small, large, embedding))
     return StringRef("they scan in opposite directions");
   Sharing sharing = getSharing(small, large, embedding);
+  if (sharing.equalReductions == 0 && small->hasAttr(storedApartAttrName) &&
+      large->hasAttr(storedApartAttrName))
+    return StringRef("they share no reduction, and each is stored by itself");
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");
   if (sharing.equalReductions == 0 && sharing.equalFactors == 0 && areChains(small, large))

@@ -55,8 +55,9 @@ std::optional<DecayWeights::Distance> DecayWeights::distanceOf(Value number) {
   return Distance{isBackward ? form->index : form->place, form->number};
 }
 
-bool DecayWeights::match(Value term, bool isIncluded) {
-  if (!collect(term, false) || weights.empty() || (testsDistance && !hasDistance()))
+bool DecayWeights::match(Value term, bool isIncluded, bool needsWeight) {
+  if (!collect(term, false) || (needsWeight && weights.empty()) ||
+      (testsDistance && !hasDistance()))
     return false;
   // The nearest term would have a quotient of powers as its weight.
   return llvm::none_of(weights, [&](const Weight &weight) {
@@ -198,7 +199,7 @@ bool DecayWeights::pairAddends(SmallVectorImpl<Addend> &addends,
 
 /// `value` where the index and the place are `index`.
 Value DecayWeights::cloneAt(OpBuilder &at, Value value, Value index) {
-  IRMapping mapping;
+  IRMapping mapping(outer);
   mapping.map(reduce.getIndex(0), index);
   mapping.map(place, index);
   return cloneFrom(at, value, place.getOwner()->getParentOp(), mapping);
@@ -303,6 +304,50 @@ Value DecayWeights::weightOf(OpBuilder &at, const Weight &weight,
   Operation *exponential = at.clone(*weight.op);
   exponential->setOperand(0, sum);
   return exponential->getResult(0);
+}
+
+Value DecayWeights::weightAt(OpBuilder &at, unsigned n, Value to, Value index) {
+  IRMapping mapping(outer);
+  mapping.map(reduce.getIndex(0), index);
+  mapping.map(place, to);
+  return cloneFrom(at, getWeight(n), place.getOwner()->getParentOp(), mapping);
+}
+
+Value DecayWeights::weightBetween(OpBuilder &at, unsigned n, Value to, Value before) {
+  const Weight &weight = weights[n];
+  Location loc = reduce.getLoc();
+  auto stepsOf = [&](Distance distance) -> Value {
+    Value number = isBackward ? arith::SubIOp::create(at, loc, before, to)
+                              : arith::SubIOp::create(at, loc, to, before);
+    if (distance.steps != 1)
+      number = arith::MulIOp::create(at, loc, number,
+                                     arith::ConstantIndexOp::create(at, loc, distance.steps));
+    number = arith::IndexCastOp::create(at, loc, at.getI64Type(), number);
+    return arith::SIToFPOp::create(at, loc, getWeight(n).getType(), number);
+  };
+  if (weight.base) {
+    Value base = cloneAt(at, weight.base, before);
+    return math::PowFOp::create(at, loc, base, stepsOf(weight.distance));
+  }
+  Value sum;
+  for (const Addend &addend : weight.addends) {
+    Value own = addend.distance ? stepsOf(*addend.distance)
+                                : arith::SubFOp::create(at, loc, cloneAt(at, addend.value, to),
+                                                        cloneAt(at, addend.value, before))
+                                      .getResult();
+    own = scaled(at, addend, own);
+    sum = sum ? arith::AddFOp::create(at, loc, sum, own).getResult() : own;
+  }
+  if (!sum)
+    return {};
+  Operation *exponential = at.clone(*weight.op);
+  exponential->setOperand(0, sum);
+  return exponential->getResult(0);
+}
+
+Value DecayWeights::ownWeight(OpBuilder &at, unsigned n, Value index) {
+  return weightOf(
+      at, weights[n], [](Distance distance) { return distance.offset; }, index, index, index);
 }
 
 Value DecayWeights::termAt(OpBuilder &at, Value index, Value seenFrom) {

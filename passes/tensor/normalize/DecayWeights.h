@@ -4,6 +4,8 @@
 
 #include "passes/analysis/ScalarExpr.h"
 
+#include "mlir/IR/IRMapping.h"
+
 #include <vector>
 
 namespace tk {
@@ -19,7 +21,7 @@ public:
 
   /// Splits `term` up; true if it has a weight, and nothing else that depends on both indices but
   /// the distance itself, once. Is the element at the place, if it `isIncluded`, a term?
-  bool match(mlir::Value term, bool isIncluded);
+  bool match(mlir::Value term, bool isIncluded, bool needsWeight = true);
   /// Is the distance a factor? It may be negated.
   bool hasDistance() const { return numDistances > 0; }
 
@@ -30,15 +32,34 @@ public:
   /// `sum` times the factors of the place.
   mlir::Value withFactors(mlir::OpBuilder &at, mlir::Value sum);
 
+  /// A factor of a term or of an exponent: `value`, or its reciprocal.
+  struct Factor {
+    mlir::Value value;
+    bool isDivisor = false;
+  };
+  /// The factors of a term that depend on its index or on neither, and those on the place alone.
+  llvm::ArrayRef<Factor> getElements() const { return elements; }
+  llvm::ArrayRef<Factor> getFactorsOfPlace() const { return ofPlace; }
+
+  /// Values below are of other indices than those of the sum: as `indices` maps them.
+  void setIndices(const mlir::IRMapping &indices) { outer = indices; }
+  /// `value`, of the term, where the index and the place are `row`.
+  mlir::Value valueAt(mlir::OpBuilder &at, mlir::Value value, mlir::Value row) {
+    return cloneAt(at, value, row);
+  }
+  unsigned getNumWeights() const { return weights.size(); }
+  mlir::Value getWeight(unsigned n) const { return weights[n].op->getResult(0); }
+  /// Weight `n` of the term at `index`, as seen from `to`.
+  mlir::Value weightAt(mlir::OpBuilder &at, unsigned n, mlir::Value to, mlir::Value index);
+  /// The part of weight `n` that the way from `before` to `to` is; null if it is 1.
+  mlir::Value weightBetween(mlir::OpBuilder &at, unsigned n, mlir::Value to, mlir::Value before);
+  /// Weight `n` of the term at `index` as seen from there; null if it is 1.
+  mlir::Value ownWeight(mlir::OpBuilder &at, unsigned n, mlir::Value index);
+
 private:
   /// `steps` for each step of the distance, and `offset`.
   struct Distance {
     int64_t steps = 0, offset = 0;
-  };
-  /// A factor of an exponent: `value`, or its reciprocal.
-  struct Factor {
-    mlir::Value value;
-    bool isDivisor = false;
   };
   /// A part of an exponent: a distance, a value at the place less that at the index, or a value at
   /// the index.
@@ -77,6 +98,7 @@ private:
   bool isBackward;
   mlir::Value condition;
   Dependence onIndex, onPlace;
+  mlir::IRMapping outer;
   std::vector<Weight> weights;
   unsigned numDistances = 0;
   bool isNegated = false, testsDistance = false;

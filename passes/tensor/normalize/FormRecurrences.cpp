@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/normalize/FormRecurrences.h"
 #include "passes/tensor/normalize/DecayWeights.h"
+#include "passes/tensor/normalize/RecurrenceSide.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -48,12 +49,6 @@ using namespace tk;
 
 namespace {
 
-/// The terms that a sum has: those up to `place`, or from there on.
-struct Side {
-  BlockArgument place;
-  bool isBackward = false, isIncluded = true;
-};
-
 class Recurrence {
 public:
   Recurrence(ReduceOp reduce, ComputeOp compute) : reduce(reduce), compute(compute) {}
@@ -63,87 +58,17 @@ public:
   void rewrite();
 
 private:
-  bool matchSide(Value term);
   bool isSum();
   Value termAt(OpBuilder &at, Value number, Value last);
   Value scanAt(OpBuilder &at, Value position, Value extent, Value last, bool hasDistance);
 
   ReduceOp reduce;
   ComputeOp compute;
-  Side side;
-  Value condition; ///< that says so
+  RecurrenceSide side;
   std::optional<DecayWeights> weights;
 };
 
 } // namespace
-
-/// The side of `place` on which `condition` holds for the index of the sum.
-static std::optional<Side> sideOf(Value condition, ReduceOp reduce, ComputeOp compute) {
-  auto compare = condition.getDefiningOp<arith::CmpIOp>();
-  if (!compare || !compare.getLhs().getType().isIndex())
-    return std::nullopt;
-  using Predicate = arith::CmpIPredicate;
-  const Predicate predicate = compare.getPredicate();
-  Value low = compare.getLhs(), high = compare.getRhs();
-  if (predicate == Predicate::sge || predicate == Predicate::sgt)
-    std::swap(low, high);
-  bool isIncluded = predicate == Predicate::sle || predicate == Predicate::sge;
-  if (!isIncluded && predicate != Predicate::slt && predicate != Predicate::sgt)
-    return std::nullopt;
-  if (auto next = high.getDefiningOp<arith::AddIOp>();
-      next && !isIncluded && isConstantIntValue(next.getRhs(), 1)) {
-    high = next.getLhs();
-    isIncluded = true;
-  }
-  const bool isBackward = high == reduce.getIndex(0);
-  auto place = dyn_cast<BlockArgument>(isBackward ? low : high);
-  if (!place || place.getOwner() != compute.getBlock() ||
-      (!isBackward && low != reduce.getIndex(0)))
-    return std::nullopt;
-  return Side{place, isBackward, isIncluded};
-}
-
-/// `value` as an index of the compute op, or as the one behind it.
-static std::pair<BlockArgument, bool> indexOrNext(Value value, ComputeOp compute) {
-  bool isNext = false;
-  if (auto next = value.getDefiningOp<arith::AddIOp>();
-      next && isConstantIntValue(next.getRhs(), 1)) {
-    value = next.getLhs();
-    isNext = true;
-  }
-  auto index = dyn_cast<BlockArgument>(value);
-  return {index && index.getOwner() == compute.getBlock() ? index : BlockArgument(), isNext};
-}
-
-/// The choices of 0 among the factors of `term`.
-static void collectChoices(Value term, SmallVectorImpl<arith::SelectOp> &choices) {
-  if (auto product = term.getDefiningOp<arith::MulFOp>())
-    for (Value factor : product->getOperands())
-      collectChoices(factor, choices);
-  if (auto choice = term.getDefiningOp<arith::SelectOp>(); choice && isZero(choice.getFalseValue()))
-    choices.push_back(choice);
-}
-
-bool Recurrence::matchSide(Value term) {
-  Value lower = reduce.getLower()[0], upper = reduce.getUpper()[0];
-  auto extentOf = [&](BlockArgument index) { return compute.getExtents()[index.getArgNumber()]; };
-  SmallVector<arith::SelectOp> choices;
-  collectChoices(term, choices);
-  for (arith::SelectOp choice : choices)
-    if (std::optional<Side> found = sideOf(choice.getCondition(), reduce, compute)) {
-      side = *found;
-      condition = choice.getCondition();
-      return isConstantIntValue(lower, 0) && isSameExtent(upper, extentOf(side.place));
-    }
-  if (isConstantIntValue(lower, 0)) {
-    auto [index, isNext] = indexOrNext(upper, compute);
-    side = {index, /*isBackward=*/false, isNext};
-    return bool(index);
-  }
-  auto [index, isNext] = indexOrNext(lower, compute);
-  side = {index, /*isBackward=*/true, !isNext};
-  return index && isSameExtent(upper, extentOf(index));
-}
 
 /// Does a compute op multiply matrices in another sum? Its blocks have tiles, not rows.
 static bool multipliesMatrices(ComputeOp compute, ReduceOp beside) {
@@ -168,9 +93,13 @@ bool Recurrence::match() {
   Value term = reduce.getYield().getValues()[0];
   auto kernel = compute->getParentOfType<KernelOp>();
   if (!module->hasAttr(gpu::targetAttrName) || isBatchInvariant(kernel) ||
-      findScheduleBlock(kernel) || !isSum() || !matchSide(term))
+      findScheduleBlock(kernel) || !isSum())
     return false;
-  weights.emplace(reduce, side.place, side.isBackward, condition);
+  std::optional<RecurrenceSide> found = RecurrenceSide::of(reduce, compute);
+  if (!found)
+    return false;
+  side = *found;
+  weights.emplace(reduce, side.place, side.isBackward, side.condition);
   if (!weights->match(term, side.isIncluded) || multipliesMatrices(compute, reduce) ||
       (weights->hasDistance() && side.isBackward))
     return false;

@@ -42,6 +42,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/normalize/BandProducts.h"
+#include "passes/tensor/normalize/ChunkProducts.h"
 #include "passes/tensor/normalize/GroupFactors.h"
 #include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/normalize/RunningReferences.h"
@@ -153,6 +154,13 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
     patterns.run("only-terms", [&] {
       for (ReduceOp reduce : collectReductions(getOperation()))
         changed |= takeOnlyTerm(reduce);
+    });
+    fold();
+    patterns.run("chunk-products", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        changed |= isForGpu && formChunkProducts(compute);
     });
     fold();
     patterns.run("form-scans", [&] {
