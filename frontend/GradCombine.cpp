@@ -100,6 +100,23 @@ bool GradKernel::isDeviation(const TermPtr &term, std::vector<IndexRef> loops) c
   return false;
 }
 
+/// Is `divisor` 0 where one of the loops has no iteration? That of a mean is the product of their
+/// lengths.
+static bool hasLengthOf(const TermPtr &divisor, const std::vector<IndexRef> &loops) {
+  if (divisor->is(BinaryOp::Mul) || (divisor->kind == TermKind::Call && divisor->name == "f32"))
+    return std::any_of(divisor->args.begin(), divisor->args.end(),
+                       [&](const TermPtr &factor) { return hasLengthOf(factor, loops); });
+  return divisor->kind != TermKind::Int &&
+         std::any_of(loops.begin(), loops.end(),
+                     [&](IndexRef loop) { return equal(divisor, sub(loop->hi, loop->lo)); });
+}
+
+/// The divisor, or 1 where it is 0.
+static TermPtr atLeastOne(const TermPtr &divisor) {
+  return divisor->kind == TermKind::Call ? call(divisor->name, {atLeastOne(divisor->args[0])})
+                                         : call("max", {divisor, integer(1)});
+}
+
 /// The sum over the loops that remain, with what does not depend on them outside, and a product of
 /// two factors kept one.
 TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor,
@@ -155,8 +172,12 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
   std::vector<TermPtr> above, below, outerAbove, outerBelow, inner, outer;
   for (const TermPtr &factor : product.above)
     (rests(factor, solution.rest) ? above : outerAbove).push_back(factor);
-  for (const TermPtr &factor : product.below)
-    (rests(factor, solution.rest) ? below : outerBelow).push_back(factor);
+  for (const TermPtr &factor : product.below) {
+    if (rests(factor, solution.rest))
+      below.push_back(factor);
+    else // the sum over nothing is 0, and 0 / 0 is not
+      outerBelow.push_back(hasLengthOf(factor, solution.rest) ? atLeastOne(factor) : factor);
+  }
   for (const TermPtr &condition : conditions)
     (rests(condition, solution.rest) ? inner : outer).push_back(condition);
   if (above.size() == 1 && below.empty() && inner.empty() && isDeviation(above[0], solution.rest))
