@@ -69,7 +69,8 @@ void plan_for(Facts &facts, const Signature &signature, const CheckedArguments &
   std::vector<Scalar> variables(checked.variables.begin(), checked.variables.end());
   for (size_t d = 0; d < facts.dims.size(); ++d) {
     auto it = plan.find(signature.dims[d]);
-    if (it == plan.end())
+    // Code for a size of 0 serves no other, and code for other sizes may count on an element.
+    if (it == plan.end() || checked.dims[d] == 0)
       continue;
     const DimFact planned = fact_for(it->second);
     DimFact &fact = facts.dims[d];

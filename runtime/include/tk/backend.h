@@ -24,7 +24,7 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims; ///< dimensions to fix at compile time
   /// Sizes that code is planned for where a launch has others. The code assumes only what holds for
   /// the larger of the two sizes and for both divisors, so that it is right for the launch: tests
-  /// run the plan of large sizes on few elements.
+  /// run the plan of large sizes on few elements. A dimension of size 0 keeps its own plan.
   std::map<std::string, int64_t> plan_dims;
   std::vector<std::string> disabled_passes;
   bool checked = false;                     ///< report gathers outside their bounds
