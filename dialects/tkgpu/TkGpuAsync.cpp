@@ -81,20 +81,35 @@ LogicalResult ElementOp::verify() {
 
 LogicalResult RepairOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
-  if (!source.getElementType().isF32() || !getLayout(source))
-    return emitOpError("expected a tile of f32 with a layout, got ") << source;
+  const Type element = source.getElementType();
+  if ((!element.isF32() && !element.isF64()) || !getLayout(source))
+    return emitOpError("expected a tile of f32 or f64 with a layout, got ") << source;
+  auto end = cast<ElementEndOp>(getBody().front().getTerminator());
+  if (end.getValue().getType() != element)
+    return emitOpError("expected the body to end with a value of type ")
+           << element << ", got " << end.getValue().getType();
+  if (getStored() && !getResult().use_empty())
+    return emitOpError("expected no uses of the result of a repair of what is stored");
   auto types = llvm::to_vector(getBody().getArgumentTypes());
   if (getReference()) {
     if (getReference().getType() != source)
       return emitOpError("expected a reference of the tile's type ")
              << source << ", got " << getReference().getType();
-    if (types.empty() || !types.back().isF32())
-      return emitOpError("expected an f32 as the last argument of the body");
+    if (types.empty() || types.back() != element)
+      return emitOpError("expected a number of type ")
+             << element << " as the last argument of the body";
     types.pop_back();
   }
   if (static_cast<int64_t>(types.size()) != source.getRank() ||
       !llvm::all_of(types, [](Type type) { return type.isIndex(); }))
     return emitOpError("expected an index for each axis of the tile");
+  return success();
+}
+
+LogicalResult PutElementOp::verify() {
+  if (getValue().getType() != getBuffer().getType().getElementType())
+    return emitOpError("expected a value of the buffer's element type ")
+           << getBuffer().getType().getElementType() << ", got " << getValue().getType();
   return success();
 }
 

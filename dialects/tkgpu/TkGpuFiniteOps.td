@@ -72,8 +72,8 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
     IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
   let summary = "Define one element of a launch's result, without tiles";
   let description = [{
-    The body computes an element of result `result` of the function `function` in f32, before it is
-    rounded. Argument `n` of the body is the function's argument `arguments[n]`. If that number is
+    The body computes an element of result `result` of the function `function` in f32 or f64, before
+    it is rounded. Argument `n` of the body is the function's argument `arguments[n]`. If that number is
     negative, it is the index along axis `-1 - arguments[n]` of the result. An index behind the last
     one counts as the last one.
 
@@ -82,6 +82,9 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
     A sum of softmax numerators is `under` another result, which holds the row's reference `m`: its
     terms have a factor `exp(s - m)`. The body then ends with the element and the reference that the
     element is under.
+
+    An element that `reads_tile` depends on more than one element that the result replaces, all of
+    the same tile: no thread of the block may have stored any of these.
 
     The verifier requires a number for each argument of the body, and a reference at the body's end
     exactly if the operation names a result for it.
@@ -95,7 +98,8 @@ def TkGpu_ElementOp : Op<TkGpu_Dialect, "element", [
     ```
   }];
   let arguments = (ins StrAttr:$function, I64Attr:$result_number,
-                       OptionalAttr<I64Attr>:$reference_number, DenseI64ArrayAttr:$arguments);
+                       OptionalAttr<I64Attr>:$reference_number, DenseI64ArrayAttr:$arguments,
+                       UnitAttr:$reads_tile);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$function `result` $result_number (`under` $reference_number^)? `arguments` $arguments $body attr-dict";
   let hasVerifier = 1;
@@ -113,8 +117,16 @@ def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
     If the tile is `under` another, the body has an element of that as its last argument: the
     reference of the row that the result is for.
 
-    The verifier requires a tile of f32 with a layout, as many indices among the arguments of the body
-    as the tile has axes, and one f32 behind them if there is a reference.
+    If threads repair the tile `together`, they first synchronise, and again behind the body if it has
+    run in any of them: none of them stores anything meanwhile. These are the threads that a
+    `tkgpu.barrier` in its place synchronises.
+
+    If the tile is `stored` already, threads synchronise, and the body stores its elements again by
+    `tkgpu.put_element`. Nothing uses the result then: registers that hold the tile are free.
+
+    The verifier requires a tile of f32 or f64 with a layout, as many indices among the arguments of
+    the body as the tile has axes, and a number of the tile's type behind them if there is a
+    reference. The result of a repair of what is stored has no uses.
 
     ```mlir
     %p = tkgpu.repair %o {
@@ -124,16 +136,35 @@ def TkGpu_RepairOp : Op<TkGpu_Dialect, "repair", [
     ```
   }];
   let arguments = (ins AnyRankedTensor:$source, Optional<I1>:$doubted,
-                       Optional<AnyRankedTensor>:$reference);
+                       Optional<AnyRankedTensor>:$reference, UnitAttr:$together,
+                       UnitAttr:$stored);
   let results = (outs AnyRankedTensor:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$source (`unless` $doubted^)? (`under` $reference^ `:` type($reference))? $body "
-                       "attr-dict `:` type($source)";
+  let assemblyFormat = "$source (`unless` $doubted^)? (`under` $reference^ `:` type($reference))? "
+                       "(`together` $together^)? (`stored` $stored^)? $body attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_PutElementOp : Op<TkGpu_Dialect, "put_element", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Store an element that this thread computes again to an offset of a buffer";
+  let description = [{
+    The operation stands in the body of a `tkgpu.repair` of what is `stored`. Each thread that runs
+    it writes, also if others hold the same element.
+
+    The verifier requires a value of the buffer's element type.
+
+    ```mlir
+    tkgpu.put_element %b, %out[%offset] : bf16, <bf16>
+    ```
+  }];
+  let arguments = (ins AnyFloat:$value, TkGpu_BufferType:$buffer, Index:$offset);
+  let assemblyFormat = "$value `,` $buffer `[` $offset `]` attr-dict `:` type($value) `,` type($buffer)";
   let hasVerifier = 1;
 }
 
 def TkGpu_ElementEndOp : Op<TkGpu_Dialect, "element_end", [
-    Pure, Terminator, ParentOneOf<["ElementOp", "RepairOp"]>]> {
+    Pure, Terminator, ParentOneOf<["ElementOp", "RepairOp"]>,
+    OptionalTypesMatchWith<"reference has the value's type", "value", "reference", "$_self">]> {
   let summary = "End the body of a tkgpu.element or of a tkgpu.repair with the element's value";
   let description = [{
     The body of a `tkgpu.element` that is under another result ends with its reference, too.
@@ -143,7 +174,8 @@ def TkGpu_ElementEndOp : Op<TkGpu_Dialect, "element_end", [
     tkgpu.element_end %sum under %max : f32
     ```
   }];
-  let arguments = (ins F32:$value, Optional<F32>:$reference);
+  let arguments = (ins AnyTypeOf<[F32, F64]>:$value,
+                       Optional<AnyTypeOf<[F32, F64]>>:$reference);
   let assemblyFormat = "$value (`under` $reference^)? attr-dict `:` type($value)";
 }
 

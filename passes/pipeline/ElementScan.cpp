@@ -91,11 +91,11 @@ static void flattenWeights(Region &region) {
   IRRewriter rewriter(region.getContext());
   region.walk([&](Operation *op) {
     if (!isa<ExpDiffOp, ScaledExpDiffOp, math::ExpOp, math::Exp2Op>(op) ||
-        !op->getParentOfType<scf::ForOp>() || !op->getResult(0).getType().isF32())
+        !op->getParentOfType<scf::ForOp>() || !isa<FloatType>(op->getResult(0).getType()))
       return;
     OpBuilder builder(op);
-    Value weight = arith::ConstantOp::create(builder, op->getLoc(),
-                                             builder.getF32FloatAttr(static_cast<float>(kWeight)));
+    Value weight = arith::ConstantOp::create(
+        builder, op->getLoc(), builder.getFloatAttr(op->getResult(0).getType(), kWeight));
     op->getResult(0).replaceAllUsesWith(weight);
   });
   (void)runRegionDCE(rewriter, region);
@@ -151,9 +151,9 @@ Value tk::addElement(OpBuilder &builder, ElementOp element, const IRMapping &map
   flat->destroy();
   Value size = math::AbsFOp::create(builder, loc, seen);
   Value infinity = arith::ConstantOp::create(
-      builder, loc, builder.getF32FloatAttr(std::numeric_limits<float>::infinity()));
+      builder, loc, builder.getFloatAttr(seen.getType(), std::numeric_limits<double>::infinity()));
   Value isFinite = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, size, infinity);
-  auto branch = scf::IfOp::create(builder, loc, builder.getF32Type(), isFinite,
+  auto branch = scf::IfOp::create(builder, loc, seen.getType(), isFinite,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());

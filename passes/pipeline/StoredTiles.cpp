@@ -1,7 +1,7 @@
 //===- StoredTiles.cpp - tiles that are stored to a result ----------------===//
 //
-// Follows each store to a result back to the tile in f32 that it rounds, through other layouts and
-// shared memory, by threads or by TMA.
+// Follows each store to a result back to the tile in f32 or f64 that it rounds, through other
+// layouts and shared memory, by threads or by TMA.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/pipeline/StoredTiles.h"
@@ -38,7 +38,7 @@ static Value otherLayoutOf(Operation *op, Operation *&reader) {
   return store.getValue();
 }
 
-/// Goes back from what is stored to the tile in f32.
+/// Goes back from what is stored to the tile in f32 or f64.
 static bool findTile(Operation *store, Value stored, StoredTile &found) {
   found.rounding = store, found.tile = stored;
   Operation *reader = nullptr;
@@ -53,7 +53,8 @@ static bool findTile(Operation *store, Value stored, StoredTile &found) {
     found.tile = rounded.getIn();
   }
   auto type = dyn_cast<RankedTensorType>(found.tile.getType());
-  return type && type.getElementType().isF32() && getLayout(type);
+  return type && (type.getElementType().isF32() || type.getElementType().isF64()) &&
+         getLayout(type);
 }
 
 static std::optional<StoredTile> readStore(StoreOp store) {
@@ -137,8 +138,10 @@ std::optional<SmallVector<StoredTile>> tk::findTiles(FuncOp function, LaunchOp l
       return;
     }
     areFound &= tile.has_value();
-    if (tile)
-      found.push_back(*tile);
+    if (!tile)
+      return;
+    tile->store = op;
+    found.push_back(*tile);
   });
   return areFound && !found.empty() ? std::optional(found) : std::nullopt;
 }

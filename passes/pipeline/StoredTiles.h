@@ -8,8 +8,9 @@ namespace tk {
 
 /// A tile that is stored to a result, and where its elements are in the result.
 struct StoredTile {
+  mlir::Operation *store = nullptr;    ///< a tkgpu.store or tkgpu.bulk_store
   mlir::Operation *rounding = nullptr; ///< takes the tile, or stores it
-  mlir::Value tile;                    ///< of f32
+  mlir::Value tile;                    ///< of f32 or f64
   llvm::SmallVector<mlir::Value>
       indices;                        ///< by axis of the result: a scalar, or a tile of one axis
   llvm::SmallVector<int64_t> axes;    ///< by axis of the result: along which the tile has it; or -1

@@ -103,17 +103,20 @@ static bool isReferenceOf(Value stored, ReduceOp reduce, unsigned k, unsigned te
           (product.getRhs() == maximum && product.getLhs() == scaled.getScale()));
 }
 
+/// May an element be computed in it?
+static bool isWide(Type type) { return type.isF32() || type.isF64(); }
+
 /// If result `r` is a sum of softmax numerators as it is: which result is their reference.
 static std::optional<unsigned> findReference(ComputeOp compute, unsigned r) {
   OperandRange values = compute.getYield().getValues();
   auto sum = dyn_cast<OpResult>(values[r]);
   auto reduce = sum ? dyn_cast<ReduceOp>(sum.getOwner()) : ReduceOp();
-  if (!reduce || !sum.getType().isF32() ||
+  if (!reduce || !isWide(sum.getType()) ||
       !reduce.getYield().getValues()[sum.getResultNumber()].getDefiningOp<arith::MulFOp>())
     return std::nullopt;
   for (auto [other, value] : llvm::enumerate(values))
     for (unsigned k = 0; k < sum.getResultNumber(); ++k)
-      if (other != r && value.getType().isF32() && reduce.getKind(k) == ReduceKind::Max &&
+      if (other != r && value.getType() == sum.getType() && reduce.getKind(k) == ReduceKind::Max &&
           isReferenceOf(value, reduce, k, sum.getResultNumber()))
         return other;
   return std::nullopt;
@@ -123,7 +126,7 @@ static std::optional<unsigned> findReference(ComputeOp compute, unsigned r) {
 static bool needsElement(ComputeOp compute, gpu::ScheduleAttr schedule, const PresentTerms &present,
                          unsigned r, std::optional<unsigned> reference) {
   Value value = compute.getYield().getValues()[r];
-  if (!isa<FloatType>(value.getType()) || value.getType().isF64() || getTileReduction(compute, r))
+  if (!isa<FloatType>(value.getType()) || getTileReduction(compute, r))
     return false;
   bool isNeeded = false;
   for (Operation *op : sliceOf(value)) {
@@ -154,8 +157,7 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
                                                            const PresentTerms &present) {
   SmallVector<ResultElement, 0> elements;
   const gpu::KernelPlan plan = gpu::getPlan(compute);
-  bool areOwn = (!plan.inPlace || readsOwnElements(kernel, compute)) && !plan.carriesTiles &&
-                !plan.workUnits && schedule.getLoop() < 0;
+  bool areOwn = !plan.carriesTiles && !plan.workUnits && schedule.getLoop() < 0;
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     areOwn &=
         getMergedIndices(compute.getIndex(p)).empty() && !isMergedIntoOther(compute.getIndex(p));
@@ -175,13 +177,14 @@ FailureOr<SmallVector<ResultElement, 0>> tk::buildElements(OpBuilder &builder, K
       return failure();
     ResultElement &element = elements.emplace_back();
     element.result = r, element.function = *function, element.reference = reference;
+    element.readsTile = plan.inPlace && !readsOwnElements(kernel, compute);
     element.arguments.assign(program.getArguments().begin(), program.getArguments().end());
     element.indices.assign(program.getElementIndices().begin(), program.getElementIndices().end());
   }
   return elements;
 }
 
-/// The value of the element in f32, before it is rounded.
+/// The value of the element in f32 or f64, before it is rounded.
 static Value valueOf(gpu::FuncOp function, unsigned buffer) {
   Value stored;
   function.walk([&](gpu::StoreOp store) {
@@ -200,8 +203,9 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
   Value value = valueOf(own, count + element.result), reference;
   if (element.reference)
     reference = valueOf(own, count + *element.reference);
-  const bool isUnder = !element.reference || (reference && reference.getType().isF32() &&
-                                              reference.getParentBlock() == block);
+  const bool isUnder =
+      !element.reference || (value && reference && reference.getType() == value.getType() &&
+                             reference.getParentBlock() == block);
   SmallVector<int64_t> numbers;
   for (auto [n, argument] : llvm::enumerate(element.arguments)) {
     auto axis = llvm::find(element.indices, std::optional<unsigned>(n));
@@ -209,13 +213,14 @@ void tk::placeElement(ResultElement &element, gpu::FuncOp function, ArrayRef<Val
                           ? -1 - (axis - element.indices.begin())
                           : llvm::find(arguments, argument) - arguments.begin());
   }
-  if (value && value.getType().isF32() && value.getParentBlock() == block && isUnder) {
+  if (value && isWide(value.getType()) && value.getParentBlock() == block && isUnder) {
     OpBuilder builder(function);
     builder.setInsertionPointAfter(function);
     auto op = gpu::ElementOp::create(
         builder, own.getLoc(), function.getSymNameAttr(), builder.getI64IntegerAttr(element.result),
         element.reference ? builder.getI64IntegerAttr(*element.reference) : IntegerAttr(),
-        builder.getDenseI64ArrayAttr(numbers));
+        builder.getDenseI64ArrayAttr(numbers),
+        element.readsTile ? builder.getUnitAttr() : UnitAttr());
     SmallVector<gpu::StoreOp> stores;
     own.walk([&](gpu::StoreOp store) { stores.push_back(store); });
     for (gpu::StoreOp store : stores)

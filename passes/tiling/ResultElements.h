@@ -18,6 +18,8 @@ struct ResultElement {
   unsigned result = 0;
   /// Of a sum of softmax numerators: the result that is the row's reference, which they are under.
   std::optional<unsigned> reference;
+  /// It depends on more elements of the tile that the result replaces than on itself.
+  bool readsTile = false;
   gpu::FuncOp function;
   llvm::SmallVector<mlir::Value> arguments;           ///< of the function, as values of the kernel
   llvm::SmallVector<std::optional<unsigned>> indices; ///< which of them are the place, by axis

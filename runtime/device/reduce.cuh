@@ -349,16 +349,31 @@ template <int n> TK_DEVICE bool all_finite(const float (&x)[n]) {
   for_each<n>([&](int i) { sums[i % 4] = ::fmaf(x[i], 0.0f, sums[i % 4]); });
   return sums[0] + sums[1] + (sums[2] + sums[3]) == 0.0f;
 }
+template <int n> TK_DEVICE bool all_finite(const double (&x)[n]) {
+  double sum = 0.0;
+  for_each<n>([&](int i) { sum = ::fma(x[i], 0.0, sum); });
+  return sum == 0.0;
+}
 
-TK_DEVICE bool is_finite(float x) { return x * 0.0f == 0.0f; }
+template <class T> TK_DEVICE bool is_finite(T x) { return x * T(0) == T(0); }
+
+// all_finite, and which numbers are not: a bit for each.
+template <class T, int n>
+TK_DEVICE bool find_others(const T (&x)[n], u32 (&others)[(n + 31) / 32]) {
+  for_each<(n + 31) / 32>([&](int i) { others[i] = 0; });
+  if (all_finite(x))
+    return true;
+  for_each<n>([&](int i) { others[i / 32] |= (u32)!is_finite(x[i]) << i % 32; });
+  return false;
+}
 
 // The element of an array in registers that a number says.
-template <int n> TK_DEVICE float pick(const float (&x)[n], int at) {
-  float found = x[0];
+template <class T, int n> TK_DEVICE T pick(const T (&x)[n], int at) {
+  T found = x[0];
   for_each<n>([&](int i) { found = i == at ? x[i] : found; });
   return found;
 }
-template <int n> TK_DEVICE void put_at(float (&x)[n], int at, float value) {
+template <class T, int n> TK_DEVICE void put_at(T (&x)[n], int at, T value) {
   for_each<n>([&](int i) { x[i] = i == at ? value : x[i]; });
 }
 

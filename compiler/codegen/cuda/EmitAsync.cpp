@@ -229,16 +229,32 @@ LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
 LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
   if (barrier.getCluster())
     line("tk::cluster_sync();");
-  else if (barrier.getWarpgroup() ||
-           (func.getTeams() > 1 && barrier->getParentOfType<gpu::WarpRolesOp>()))
+  else if (barrier.getWarpgroup())
     line("tk::named_barrier_sync(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
          " / 4, 128);");
-  else if (barrier->getParentOfType<gpu::WarpRolesOp>())
-    line("tk::named_barrier_sync(" + llvm::Twine(kConsumerBarrier) + ", " +
-         llvm::Twine(func.getBlockWarps() * 32) + ");");
   else
-    line("tk::barrier();");
+    meet(barrier);
   return success();
+}
+
+std::string KernelEmitter::namedBarrier(Operation *op) {
+  if (!op->getParentOfType<gpu::WarpRolesOp>())
+    return "";
+  if (func.getTeams() > 1)
+    return std::to_string(kWarpgroupBarrier) + " + " + useWarp() + " / 4, 128";
+  return std::to_string(kConsumerBarrier) + ", " + std::to_string(func.getBlockWarps() * 32);
+}
+
+void KernelEmitter::meet(Operation *op) {
+  const std::string named = namedBarrier(op);
+  line(named.empty() ? "tk::barrier();" : "tk::named_barrier_sync(" + named + ");");
+}
+
+std::string KernelEmitter::vote(Operation *op, const std::string &condition) {
+  const std::string named = namedBarrier(op);
+  return named.empty()
+             ? "tk::block_all(" + condition + ", " + std::to_string(func.getBlockWarps() * 32) + ")"
+             : "tk::named_barrier_all(" + named + ", " + condition + ")";
 }
 
 LogicalResult KernelEmitter::emitNoneNegative(gpu::NoneNegativeOp question) {

@@ -295,6 +295,11 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         return success();
       })
       .Case([&](gpu::RepairOp o) { return emitRepair(o); })
+      .Case([&](gpu::PutElementOp o) {
+        line("tk::put(&" + names[o.getBuffer()] + "[" + scalar(o.getOffset()) + "], " +
+             scalar(o.getValue()) + ");");
+        return success();
+      })
       .Case([&](gpu::DoubtOp o) { return emitDoubt(o); })
       .Case([&](gpu::DoubtedOp o) { return emitDoubted(o); })
       .Case([&](gpu::NotedOp o) {

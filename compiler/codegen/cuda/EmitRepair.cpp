@@ -9,10 +9,27 @@
 //     tk::put_at(o, n, x);
 //   }
 //
+// Threads that repair a tile together vote first, and meet again behind the loop:
+//
+//   if (!tk::block_all(tk::all_finite(o), 128)) {
+//     TK_KEEP_LOOP for (int n = 0; n < 64; ++n) { ... }
+//     tk::barrier();
+//   }
+//
+// What is stored already is stored again. The array is not needed by then, but for a bit of each of
+// its elements:
+//
+//   tk::u32 others[2];
+//   if (!tk::block_all(tk::find_others(o, others), 128)) TK_KEEP_LOOP for (int n = 0; ...) {
+//     if (!(tk::pick(others, n / 32) >> n % 32 & 1)) continue;
+//     ... the body, which puts x into memory
+//   }
+//
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -21,34 +38,53 @@ namespace tk::cuda {
 LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
   Value source = repair.getSource();
   const gpu::LayoutAttr layout = layoutOf(source);
-  const std::string name = copyOf(source), n = freshName("n");
+  const bool isStored = repair.getStored();
+  const std::string name = isStored ? materialize(source) : copyOf(source), n = freshName("n");
   names[repair.getResult()] = name;
   const std::string references = repair.getReference() ? copyOf(repair.getReference()) : "";
   const RegisterIndex reg(n, registerBits(source));
-  const std::string isAsked =
-      repair.getDoubted() ? "!" + scalar(repair.getDoubted()) + " && " : std::string();
-  line("if (" + isAsked + "!tk::all_finite(" + name + ")) TK_KEEP_LOOP for (int " + n + " = 0; " +
-       n + " < " + std::to_string(registersOf(source)) + "; ++" + n + ") {");
+  const unsigned count = registersOf(source);
+  const std::string doubted = repair.getDoubted() ? scalar(repair.getDoubted()) : "";
+  const std::string loop = "TK_KEEP_LOOP for (int " + n + " = 0; " + n + " < " +
+                           std::to_string(count) + "; ++" + n + ") {";
+  std::string isLeft = "tk::is_finite(tk::pick(" + name + ", " + n + "))";
+  if (isStored) {
+    const std::string others = freshName("others");
+    line("tk::u32 " + others + "[" + std::to_string(llvm::divideCeil(count, 32)) + "];");
+    line("if (!" + vote(repair, "tk::find_others(" + name + ", " + others + ")") + ") " + loop);
+    isLeft = "!(tk::pick(" + others + ", " + n + " / 32) >> " + n + " % 32 & 1)";
+  } else if (repair.getTogether()) {
+    line("if (!" +
+         vote(repair, (doubted.empty() ? "" : doubted + " || ") + "tk::all_finite(" + name + ")") +
+         ") {");
+    ++indent;
+    line(loop);
+  } else {
+    line("if (" + (doubted.empty() ? "" : "!" + doubted + " && ") + "!tk::all_finite(" + name +
+         ")) " + loop);
+  }
   ++indent;
-  line("if (tk::is_finite(tk::pick(" + name + ", " + n + "))) continue;");
+  line("if (" + isLeft + ") continue;");
   Block &body = repair.getBody().front();
   for (BlockArgument place : body.getArguments()) {
-    const std::string at = nameFor(place);
-    if (place.getType().isF32()) {
-      line("const float " + at + " = tk::pick(" + references + ", " + n + ");");
-      names[place] = at;
-      continue;
-    }
-    line("const " + typeName(place.getType()) + " " + at + " = " +
-         coordinate(layout, place.getArgNumber(), reg) + ";");
-    names[place] = at;
+    names[place] = nameFor(place);
+    line("const " + typeName(place.getType()) + " " + names[place] + " = " +
+         (isa<FloatType>(place.getType()) ? "tk::pick(" + references + ", " + n + ")"
+                                          : coordinate(layout, place.getArgNumber(), reg)) +
+         ";");
   }
   if (mlir::failed(emitBlock(body)))
     return failure();
-  line("tk::put_at(" + name + ", " + n + ", " +
-       scalar(cast<gpu::ElementEndOp>(body.getTerminator()).getValue()) + ");");
+  if (!isStored)
+    line("tk::put_at(" + name + ", " + n + ", " +
+         scalar(cast<gpu::ElementEndOp>(body.getTerminator()).getValue()) + ");");
   --indent;
   line("}");
+  if (repair.getTogether()) {
+    meet(repair);
+    --indent;
+    line("}");
+  }
   return success();
 }
 
@@ -56,7 +92,7 @@ LogicalResult KernelEmitter::emitRepair(gpu::RepairOp repair) {
 /// NaN then?
 static bool decides(scf::ForOp loop, unsigned number) {
   Value result = loop.getResult(number);
-  if (!result.getType().isF32() || !result.hasOneUse())
+  if (!isa<FloatType>(result.getType()) || !result.hasOneUse())
     return false;
   // Other results are read by the same quotient, or not at all.
   Operation *reader = *result.user_begin();

@@ -320,6 +320,13 @@ private:
   Result emitBulkStoreWait(gpu::BulkStoreWaitOp wait);
   Result emitWarpRoles(gpu::WarpRolesOp roles);
   Result emitBarrier(gpu::BarrierOp barrier);
+  /// The named barrier of the threads that have the role of `op`, and how many these are; empty
+  /// outside of roles: all threads of the block.
+  std::string namedBarrier(mlir::Operation *op);
+  /// Has these threads meet.
+  void meet(mlir::Operation *op);
+  /// Whether `condition` is true in all of these threads, who meet.
+  std::string vote(mlir::Operation *op, const std::string &condition);
   Result emitTurn(gpu::TurnOp turn);
   Result emitNoneNegative(gpu::NoneNegativeOp question);
   Result emitDoubt(gpu::DoubtOp doubt);

@@ -18,9 +18,9 @@ inline constexpr int64_t kMostSums = 32;
 /// Sums of a thread beside which warpgroups keep flags and counters of a second run. With 128,
 /// attention in 256 columns spills 64 bytes; with 64, scores with ALiBi in a window 28.
 inline constexpr int64_t kMostSumsBesideFlags = 64;
-/// Sums of a thread by mma.sync, of all results, beside which single elements are computed again.
-/// With 130, causal attention of 128 columns spills 88 bytes for 4; with 256, its gradient 33 kB
-/// more.
+/// Sums of a thread by mma.sync, of all results, beside which single elements are computed again
+/// without a function call. With 130, causal attention of 128 columns spills 88 bytes for 4; with
+/// 256, its gradient 33 kB more.
 inline constexpr int64_t kMostSumsOfElements = 160;
 
 } // namespace tk::limits::masked_dots

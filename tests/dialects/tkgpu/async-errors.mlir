@@ -457,11 +457,48 @@ tkgpu.func @f args ["o", "m"] {
 #one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
 tkgpu.func @f args ["o", "sum"] {
 ^bb0(%o: tensor<32xf32, #one>, %sum: f32):
-  // expected-error @below {{expected an f32 as the last argument of the body}}
+  // expected-error @below {{expected a number of type 'f32' as the last argument of the body}}
   %p = tkgpu.repair %o under %o : tensor<32xf32, #one> {
   ^bb0(%place: index):
     tkgpu.element_end %sum : f32
   } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// -----
+
+#one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+tkgpu.func @f args ["o", "sum"] {
+^bb0(%o: tensor<32xf32, #one>, %sum: f64):
+  // expected-error @below {{expected the body to end with a value of type 'f32', got 'f64'}}
+  %p = tkgpu.repair %o {
+  ^bb0(%place: index):
+    tkgpu.element_end %sum : f64
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// -----
+
+#one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+tkgpu.func @f args ["o", "sum"] {
+^bb0(%o: tensor<32xf32, #one>, %sum: f32):
+  // expected-error @below {{expected no uses of the result of a repair of what is stored}}
+  %p = tkgpu.repair %o stored {
+  ^bb0(%place: index):
+    tkgpu.element_end %sum : f32
+  } : tensor<32xf32, #one>
+  %all = tkgpu.all_finite %p : tensor<32xf32, #one>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["y", "sum"] {
+^bb0(%y: !tkgpu.buffer<bf16>, %sum: f32):
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{expected a value of the buffer's element type 'bf16', got 'f32'}}
+  tkgpu.put_element %sum, %y[%c0] : f32, <bf16>
   tkgpu.return
 }
 

@@ -450,6 +450,33 @@ tkgpu.func @repair args ["o", "sum"] {
   tkgpu.return
 }
 
+// CHECK-LABEL: tkgpu.func @repair_together
+// CHECK: tkgpu.repair %{{.*}} together {
+// CHECK: tkgpu.element_end %{{.*}} : f64
+// CHECK: } : tensor<32xf64, #{{.*}}>
+tkgpu.func @repair_together args ["o", "sum"] {
+^bb0(%o: tensor<32xf64, #one>, %sum: f64):
+  %p = tkgpu.repair %o together {
+  ^bb0(%place: index):
+    tkgpu.element_end %sum : f64
+  } : tensor<32xf64, #one>
+  tkgpu.return
+}
+
+// CHECK-LABEL: tkgpu.func @repair_stored
+// CHECK: tkgpu.repair %{{.*}} stored {
+// CHECK-NEXT: ^bb0(%[[PLACE:.*]]: index):
+// CHECK-NEXT: tkgpu.put_element %{{.*}}, %{{.*}}[%[[PLACE]]] : f32, <f32>
+tkgpu.func @repair_stored args ["o", "sum", "y"] {
+^bb0(%o: tensor<32xf32, #one>, %sum: f32, %y: !tkgpu.buffer<f32>):
+  %p = tkgpu.repair %o stored {
+  ^bb0(%place: index):
+    tkgpu.put_element %sum, %y[%place] : f32, <f32>
+    tkgpu.element_end %sum : f32
+  } : tensor<32xf32, #one>
+  tkgpu.return
+}
+
 // CHECK-LABEL: tkgpu.func @keep_finite
 // CHECK: tkgpu.noted %{{.*}} : <2>
 // CHECK: tkgpu.keep_finite %{{.*}} after %{{.*}} : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <2>

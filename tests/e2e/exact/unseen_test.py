@@ -290,6 +290,17 @@ def partly_seen():
         yield Partly(f"causal in {element}, S={s} T={t} D={d}", "causal", attention_of(s, t, d=d),
                      numpy.broadcast_to(keys <= rows + t - s, (2, s, t)), ("o", "l"),
                      program=PROGRAM if element == "bf16" else of_type(element), exact=exact)
+    for s, t, d in ((70, 90, 64), (40, 70, 16)):
+        sees = numpy.broadcast_to(numpy.arange(t)[None] <= numpy.arange(s)[:, None] + t - s, (2, s, t))
+        yield Partly(f"causal in f64, S={s} T={t} D={d}", "causal", attention_of(s, t, d=d), sees, ("o", "l"),
+                     program=of_type("f64"))
+    # Threads that overwrite the queries compute results again before.
+    for s, t, d, element in ((130, 200, 64, "bf16"), (70, 90, 128, "f16"), (40, 70, 32, "f32"), (33, 70, 16, "f64")):
+        inputs = attention_of(s, t, d=d)
+        inputs["o"] = inputs.pop("q")
+        sees = numpy.broadcast_to(numpy.arange(t)[None] <= numpy.arange(s)[:, None] + t - s, (2, s, t))
+        yield Partly(f"results in {element} that replace queries, S={s} T={t} D={d}", "replaced", inputs, sees,
+                     program=PROGRAM if element == "bf16" else of_type(element))
     s, t = 130, 300
     rows, keys = numpy.arange(s)[:, None], numpy.arange(t)[None]
     length = numpy.asarray([t - 30, 170])[:, None, None, None]
@@ -390,7 +401,7 @@ def behind_functions(run):
 
 def causal_gradients(run):
     """NaN in a query's cotangent reaches the keys that it sees, and NaN in a key the queries that see it."""
-    for s, d in ((70, 64), (70, 16)):
+    for s, d in ((70, 64), (70, 16), (40, 128)):
         inputs = attention_of(s, s, 1, d) | {"o": numbers(4, 1, s, d), "l": numbers(5, 1, s) + 4,
                                              "d_o": numbers(6, 1, s, d), "d_l": numbers(7, 1, s)}
         names = ("d_q", "d_k", "d_v")
