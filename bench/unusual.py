@@ -188,10 +188,30 @@ def supcon(f, y):
 
 
 def topkgate(z):
-    p = torch.softmax(z, -1)
+    return topkept(torch.softmax(z, -1), 0.9)
+
+
+def topk(z, k):
+    ordered = z.sort(-1, descending=True).values
+    last = ordered.gather(-1, (k.long() - 1).clamp(min=0)[:, None])
+    return torch.softmax(z.where((z >= last) & (k[:, None] > 0), -torch.inf), -1)
+
+
+def topp(z, top_p=0.9, temperature=0.7):
+    kept = topkept(torch.softmax(z.float() / temperature, -1), top_p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def topkept(p, top_p):
     ordered, places = p.sort(-1, descending=True)
-    kept = ordered.where(ordered.cumsum(-1) - ordered < 0.9, 0.0)
+    kept = ordered.where(ordered.cumsum(-1) - ordered < top_p, 0.0)
     return torch.empty_like(p).scatter(-1, places, kept)
+
+
+def drawn(z, noise, k=50, top_p=0.9):
+    m = z.where(z >= z.topk(k, -1).values[:, -1:], -torch.inf)
+    kept = topkept(torch.softmax(m, -1), top_p)
+    return (m + noise).where(kept > 0, -torch.inf).argmax(-1).int()
 
 
 def windows_of_maxima(kernel, stride, padding):
@@ -315,7 +335,7 @@ FORMULAS = {
     "mx": mxfp4, "nf4_lookup": nf4, "neighattn": neighbours, "oddpool": windows_of_maxima((5, 3), (2, 1), (2, 1)),
     "outer_mean": lambda x, y: torch.einsum("smi,snj->mnij", x, y),
     "patch_embedding": lambda x, y: torch.einsum("bhpwqc,pqcd->bhwd", x, y), "rbf": rbf, "relshift": relshift,
-    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "topkgate": topkgate,
+    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "topkgate": topkgate, "topk": topk, "topp": topp, "drawn": drawn,
     "windows_of_pixels": lambda x, y: torch.einsum("bmiujc,cd->bmuijd", x, y),
 }
 

@@ -196,10 +196,11 @@ std::vector<Facts> invariantFacts(const Facts &facts, ArrayRef<SizeUse> uses) {
 void leaveOutSizedSteps(llvm::StringSet<> &disabled) {
   for (StringRef step :
        {"tk-split-reductions:histograms", "tk-split-reductions:ranks", "tk-split-reductions:chunks",
-        "tk-split-reductions:segments", "tk-split-reductions:scans",
-        "tk-parallelize-reductions:split-k", "tk-parallelize-reductions:depths",
-        "tk-parallelize-reductions:work-units", "tk-bound-masks", "tk-attach-reductions",
-        "tk-join-ends", "tk-keep-references", "tk-guard-masked-values"})
+        "tk-split-reductions:thresholds", "tk-split-reductions:segments",
+        "tk-split-reductions:scans", "tk-parallelize-reductions:split-k",
+        "tk-parallelize-reductions:depths", "tk-parallelize-reductions:work-units",
+        "tk-bound-masks", "tk-attach-reductions", "tk-join-ends", "tk-keep-references",
+        "tk-guard-masked-values"})
     disabled.insert(step);
 }
 

@@ -69,6 +69,8 @@ static constexpr PatternInfo splitPatterns[] = {
     {.name = "counts", .summary = "Count elements by two digits of their key."},
     {.name = "key-ranges",
      .summary = "Bound reductions by the first and the last element with their key."},
+    {.name = "thresholds",
+     .summary = "Compare keys with the threshold of their row in place of a sum with its limit."},
     {.name = "ranks",
      .summary = "Sort the terms of reductions under a comparison of two rows, and scan them."},
     {.name = "decays",

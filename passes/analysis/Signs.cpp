@@ -16,20 +16,39 @@ static std::optional<APFloat> getConstant(Value value) {
   return matchPattern(value, m_Constant(&attr)) ? std::optional(attr.getValue()) : std::nullopt;
 }
 
-/// Is `value` 0, above 0 or NaN, whatever the inputs?
-static bool isNonNegativeOrNaN(Value value) {
+/// Is an element of a tensor that a compute op stores 0, above 0 or NaN?
+static bool isNonNegativeElement(LoadOp load) {
+  auto stored = dyn_cast<OpResult>(load.getTensor());
+  auto compute = stored ? dyn_cast<ComputeOp>(stored.getOwner()) : ComputeOp();
+  if (!compute || (load.getPad() && !isNonNegativeOrNaN(load.getPad())))
+    return false;
+  return isNonNegativeOrNaN(compute.getYield().getValues()[stored.getResultNumber()]);
+}
+
+bool tk::isNonNegativeOrNaN(Value value) {
   if (std::optional<APFloat> constant = getConstant(value))
     return !constant->isNegative();
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (isa<math::AbsFOp, math::ExpOp, math::Exp2Op, math::SqrtOp>(op))
+  if (isa<math::AbsFOp, math::ExpOp, math::Exp2Op, math::SqrtOp, ExpDiffOp>(op))
     return true;
+  if (auto load = dyn_cast<LoadOp>(op))
+    return isNonNegativeElement(load);
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    const unsigned n = cast<OpResult>(value).getResultNumber();
+    return !reduce.isOnline() && reduce.getKind(n) == ReduceKind::Sum &&
+           isNonNegativeOrNaN(reduce.getYield().getValues()[n]);
+  }
   auto holds = [&](unsigned n) { return isNonNegativeOrNaN(op->getOperand(n)); };
   if (isa<arith::MulFOp>(op))
     return op->getOperand(0) == op->getOperand(1) || (holds(0) && holds(1));
-  if (isa<arith::AddFOp>(op))
+  if (isa<arith::AddFOp, arith::DivFOp, DivOrZeroOp>(op))
     return holds(0) && holds(1);
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return holds(0);
+  if (isa<arith::SelectOp>(op))
+    return holds(1) && holds(2);
   if (isa<arith::MaximumFOp>(op))
     return holds(0) || holds(1);
   return false;

@@ -6,6 +6,9 @@
 
 namespace tk {
 
+/// Is `value` 0, above 0 or NaN, whatever the inputs?
+bool isNonNegativeOrNaN(mlir::Value value);
+
 /// Is `value` above 0 or NaN, whatever the inputs?
 bool isPositiveOrNaN(mlir::Value value);
 

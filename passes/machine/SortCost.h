@@ -52,6 +52,8 @@ inline constexpr double binnedTerm = 2e-3;
 inline constexpr double orderedTerm = 6e-3;
 /// A term of a sum under a comparison of two rows. 64 x 32000 x 32000 terms are predicted 7.7 ms.
 inline constexpr double rankedTerm = 1.2e-4;
+/// The same where one of few thresholds is the bound. 64 x 128256 x 16 terms are predicted 27 us.
+inline constexpr double thresholdTerm = 2.1e-4;
 /// A step of a sort for an element if all multiprocessors sort. 128 rows of 16384 elements, of 105
 /// steps each, are predicted 48 us. Fewer blocks than multiprocessors take as long as so many.
 inline constexpr double sortedStep = 2.2e-4, sortingBlocks = 132;

@@ -61,6 +61,20 @@ inline constexpr int64_t fewestElements = 256, mostElements = 16384;
 
 } // namespace tk::limits::sort_row
 
+namespace tk::limits::rank_thresholds {
+
+/// Bits of a digit of a threshold, at least and at most.
+inline constexpr int64_t fewestBits = 2, mostBits = 8;
+/// Launches that find a digit: sums of parts, and the digit. Both are predicted 8.7 us without the
+/// terms.
+inline constexpr double launchesOfStep = 3.5;
+/// Blocks of a step: some for each multiprocessor. Each has the sums for so many values of a digit.
+inline constexpr double blocksOfStep = 1024, valuesOfBlock = 8;
+/// The terms of a part are a multiple of these.
+inline constexpr int64_t termsOfStep = 1024;
+
+} // namespace tk::limits::rank_thresholds
+
 namespace tk::limits::sort_rows {
 
 /// The rows of a block: those of a tile of a product.

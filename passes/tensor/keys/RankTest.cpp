@@ -181,8 +181,7 @@ static Value orderOfFloat(OpBuilder &at, Location loc, const RankTest &test, Val
   return arith::ExtSIOp::create(at, loc, at.getI64Type(), order);
 }
 
-/// The order of a key or a bound as that of an integer of 64 bits, from -2^31 up to 2^31 - 1.
-static Value orderOf(OpBuilder &at, Location loc, const RankTest &test, Value value, bool isKey) {
+Value tk::orderOf(OpBuilder &at, Location loc, const RankTest &test, Value value, bool isKey) {
   if (isa<FloatType>(value.getType()))
     return orderOfFloat(at, loc, test, value, isKey ? INT32_MAX : INT32_MIN);
   Type wide = at.getI64Type();
@@ -195,6 +194,30 @@ static Value orderOf(OpBuilder &at, Location loc, const RankTest &test, Value va
   }
   return test.isDescending ? Value(arith::XOrIOp::create(at, loc, order, constant(at, loc, -1)))
                            : order;
+}
+
+OrderTest tk::notAbove(OpBuilder &at, Location loc, const RankTest &test, Value order) {
+  // The order of the last number, which is infinity, or -infinity in a descending order.
+  constexpr int64_t ofLast = 0x7f800000;
+  order = arith::MinSIOp::create(at, loc, order, constant(at, loc, ofLast));
+  order = arith::MaxSIOp::create(at, loc, order, constant(at, loc, INT32_MIN));
+  if (!test.isDescending) {
+    // The bits before those of 0 are -0, which equals 0.
+    Value isBeforeZero =
+        arith::CmpIOp::create(at, loc, CmpIPredicate::eq, order, constant(at, loc, -1));
+    order = arith::SelectOp::create(at, loc, isBeforeZero, constant(at, loc, -2), order);
+  }
+  Value bits = arith::TruncIOp::create(at, loc, at.getI32Type(), order);
+  auto word = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(at, loc, at.getI32IntegerAttr(value));
+  };
+  if (test.isDescending)
+    bits = arith::XOrIOp::create(at, loc, bits, word(-1));
+  Value sign = arith::ShRSIOp::create(at, loc, bits, word(31));
+  Value inverted = arith::AndIOp::create(at, loc, sign, word(0x7fffffff));
+  bits = arith::XOrIOp::create(at, loc, bits, inverted);
+  return {arith::BitcastOp::create(at, loc, at.getF32Type(), bits),
+          test.isDescending ? CmpFPredicate::OGE : CmpFPredicate::OLE};
 }
 
 /// `order` above `low`, a number of 32 bits.

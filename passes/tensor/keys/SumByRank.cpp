@@ -30,7 +30,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/keys/SumByRank.h"
-#include "passes/machine/limits/Keys.h"
 
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ComputedFactor.h"
@@ -38,24 +37,21 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProducerKind.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/SortedRow.h"
-#include "passes/machine/SortCost.h"
 #include "passes/tensor/keys/KeyTests.h"
+#include "passes/tensor/keys/RankTimes.h"
 #include "passes/tensor/keys/RankedPairs.h"
 #include "passes/tensor/keys/RankedTerms.h"
 #include "passes/tensor/keys/RowKey.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
 #include <deque>
 
 using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:ranks";
-using namespace limits::sort_row;
 
 namespace {
 
@@ -95,45 +91,17 @@ private:
 
 /// Decides whether the sorted terms take less time, and chooses the length of a chunk.
 bool RankSumming::pays(ComputeOp compute, const RankedReduction &ranked) {
-  ReduceOp reduce = ranked.reduce;
-  auto isKnown = [&](Value extent) { return getSizeFact(kernel, extent).upper.has_value(); };
-  if (!isKnown(ranked.numTerms) || !llvm::all_of(compute.getExtents(), isKnown))
+  std::optional<RankTimes> times = predictRanks(kernel, compute, ranked);
+  if (!times)
     return false;
-  double batches = 1, columns = 1, results = 1;
-  for (BlockArgument index : getIterationIndices(reduce.getResult(0)))
-    if (index.getOwner() == compute.getBlock())
-      results *= guessSize(kernel, compute.getExtents()[index.getArgNumber()]);
-  for (unsigned p : ranked.batches)
-    batches *= guessSize(kernel, compute.getExtents()[p]);
-  for (unsigned p : ranked.columns)
-    columns *= guessSize(kernel, compute.getExtents()[p]);
-  const double terms = guessSize(kernel, ranked.numTerms);
-  const bool isCount = ranked.isCount();
-  const double compared = cost::rankedTerm * results * terms;
-  double least = std::numeric_limits<double>::infinity();
-  for (int64_t size = fewestElements; size <= mostElements; size *= 2) {
-    const double elements = static_cast<double>(size), bits = std::log2(elements);
-    const double chunks = std::ceil(terms / elements), blocks = batches * chunks;
-    const double places = blocks * elements;
-    constexpr double bytesOfNumber = 2 * 8, bytesOfTerm = 3 * 4;
-    double time = cost::launch +
-                  cost::sortedStep * elements * bits * (bits + 1) / 2 *
-                      std::max(blocks, cost::sortingBlocks) +
-                  cost::byte * bytesOfNumber * places +
-                  cost::searched * results * chunks * (bits + 1);
-    if (!isCount)
-      time += cost::launch + cost::byte * (bytesOfNumber + bytesOfTerm) * places * columns;
-    if (places * columns < std::numeric_limits<int32_t>::max() && time < least) {
-      least = time;
-      ofChunk = size;
-    }
-  }
-  const bool isFaster = least < compared;
+  ofChunk = times->ofChunk;
+  ReduceOp reduce = ranked.reduce;
+  const bool isFaster = times->sorted < times->compared;
   note(reduce, passName, isFaster ? Verdict::Derived : Verdict::Declined,
        "the " + describe(reduce) +
            (isFaster ? " reads sums of sorted terms: " : " compares all terms with all bounds: ") +
-           Twine(llvm::formatv("{0:F1} us are predicted sorted, {1:F1} us compared", least / 1000,
-                               compared / 1000)
+           Twine(llvm::formatv("{0:F1} us are predicted sorted, {1:F1} us compared",
+                               times->sorted / 1000, times->compared / 1000)
                      .str()));
   return isFaster;
 }

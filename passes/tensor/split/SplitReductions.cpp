@@ -18,7 +18,9 @@
 //    index of the partial results is cut likewise.
 //
 // Before, rows of products and elements of reductions that have a key are sorted by it
-// (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). A key that is arithmetic of
+// (SortRows.cpp, SortTerms.cpp), or counted by it (CountByDigits.cpp). Sums of larger or smaller
+// elements are read from the sorted row (SumByRank.cpp), or compared with a limit by a threshold of
+// the row (RankThresholds.cpp). A key that is arithmetic of
 // an index becomes a range of that index (IndexKeys.cpp). Sums of products of three or more factors
 // are computed pair by pair (OrderFactors.cpp). Sums of elements that decay with distance go over
 // chunks (DecayedSums.cpp). Windows of several axes are reduced one axis after
@@ -48,6 +50,7 @@
 #include "passes/tensor/keys/BoundTerms.h"
 #include "passes/tensor/keys/CountByDigits.h"
 #include "passes/tensor/keys/IndexKeys.h"
+#include "passes/tensor/keys/RankThresholds.h"
 #include "passes/tensor/keys/SortRows.h"
 #include "passes/tensor/keys/SortTerms.h"
 #include "passes/tensor/keys/SumByKey.h"
@@ -214,7 +217,8 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       own.eraseUnused();
     for (auto [name, rewrite] :
          {std::pair("counts", &countByDigits), std::pair("key-ranges", &boundTerms),
-          std::pair("ranks", &sumByRank), std::pair("decays", &splitDecayedSums)})
+          std::pair("thresholds", &findThresholds), std::pair("ranks", &sumByRank),
+          std::pair("decays", &splitDecayedSums)})
       patterns.run(name, [&, rewrite = rewrite] {
         for (KernelOp kernel : kernels)
           numSplit += rewrite(kernel);
