@@ -187,6 +187,14 @@ def supcon(f, y):
     return -((s - l).where(same, 0.0).sum(1) / same.sum(1).clamp(min=1)).mean()
 
 
+def adapters_by_token(x, base, a, b, id):
+    y = base.clone()
+    for n in range(a.shape[0]):
+        rows = (id == n).nonzero()[:, 0]
+        y[rows] += x[rows] @ a[n].mT @ b[n].mT
+    return y
+
+
 def topkgate(z):
     return topkept(torch.softmax(z, -1), 0.9)
 
@@ -335,7 +343,8 @@ FORMULAS = {
     "mx": mxfp4, "nf4_lookup": nf4, "neighattn": neighbours, "oddpool": windows_of_maxima((5, 3), (2, 1), (2, 1)),
     "outer_mean": lambda x, y: torch.einsum("smi,snj->mnij", x, y),
     "patch_embedding": lambda x, y: torch.einsum("bhpwqc,pqcd->bhwd", x, y), "rbf": rbf, "relshift": relshift,
-    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "topkgate": topkgate, "topk": topk, "topp": topp, "drawn": drawn,
+    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "adapters_by_token": adapters_by_token,
+    "layer_by_token": lambda x, w, a, b, id: adapters_by_token(x, x @ w.mT, a, b, id), "topkgate": topkgate, "topk": topk, "topp": topp, "drawn": drawn,
     "windows_of_pixels": lambda x, y: torch.einsum("bmiujc,cd->bmuijd", x, y),
 }
 

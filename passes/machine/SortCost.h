@@ -14,6 +14,9 @@ namespace tk::cost {
 /// A multiply-add of a product whose rows each read a matrix of their own: CUDA cores wait for the
 /// L2 cache. A product of 8192 x 1024 x 4096 is predicted 4.1 ms at least.
 inline constexpr double ownMatrixTerm = 1.2e-4;
+/// The same of matrices that lie along the sum. Rows of 16 to 64 columns of 4096 terms are
+/// predicted 3.3e-4 to 5.4e-4, as are 4096 columns of 16 to 64 terms.
+inline constexpr double ownMatrixTermAlong = 3.3e-4;
 /// Bytes of all matrices from which on such a product reads most of them from memory: half of the
 /// L2 cache of an H200.
 inline constexpr double ownMatricesInCache = 25e6;

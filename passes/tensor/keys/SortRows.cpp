@@ -112,6 +112,16 @@ static bool shareRows(ArrayRef<TableProduct> products) {
   });
 }
 
+/// Does `compute` have a contraction besides `products`? Its rows need no order, and in theirs it
+/// would go through copies of its operand, and through places that have no row.
+static bool hasOtherProduct(ComputeOp compute, ArrayRef<TableProduct> products) {
+  return llvm::any_of(compute.getBlock()->getOps<ReduceOp>(), [&](ReduceOp reduce) {
+    return isContraction(reduce) && llvm::none_of(products, [&](const TableProduct &product) {
+             return product.whole == reduce || product.reduce == reduce;
+           });
+  });
+}
+
 /// Whether the contractions of all rows take less time sorted.
 bool RowSorting::pays(ArrayRef<TableProduct> products) {
   auto isKnown = [&](Value extent) { return getSizeFact(kernel, extent).upper.has_value(); };
@@ -147,15 +157,15 @@ bool RowSorting::pays(ArrayRef<TableProduct> products) {
     const bool isNarrow = product.operandBits <= 16;
     const double bytes = product.operandBits / 8.0;
     const bool isInCache = bytes * groups * columns * depth <= cost::ownMatricesInCache;
-    const double ownTerm =
-        isInCache ? cost::ownMatrixTerm : std::max(cost::ownMatrixTerm, cost::byte * bytes);
+    const double cachedTerm = product.liesAlongSum ? cost::ownMatrixTermAlong : cost::ownMatrixTerm;
+    const double ownTerm = isInCache ? cachedTerm : std::max(cachedTerm, cost::byte * bytes);
     // A product of its own is stored, and read again.
     const double resultBits = reduce.getResult(0).getType().getIntOrFloatBitWidth();
     const double resultBytes = isOfCompute(product) ? bytes : resultBits / 8;
     own += ownTerm * rows * columns * depth;
     sorted += (isNarrow ? cost::sortedHalfTerm : cost::sortedTerm) * places * columns * depth +
-              cost::byte * (bytes * (groups * columns * depth + 2 * places * depth) +
-                            2 * resultBytes * places * columns);
+              cost::byte * (bytes * (groups * columns * depth + (rows + 2 * places) * depth) +
+                            resultBytes * (rows + 2 * places) * columns);
   }
   return sorted < own;
 }
@@ -312,7 +322,7 @@ unsigned RowSorting::sort(ComputeOp compute) {
   std::vector<TableProduct> products = findProducts(kernel, compute);
   if (products.empty())
     return 0;
-  if (shareRows(products)) {
+  if (shareRows(products) && !hasOtherProduct(compute, products)) {
     if (!pays(products))
       return 0;
     rewrite(compute, products);

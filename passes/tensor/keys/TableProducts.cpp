@@ -166,8 +166,10 @@ std::optional<TableProduct> tk::matchTableProduct(KernelOp kernel, ComputeOp com
       if (extents.size() != load.getIndices().size())
         continue;
       for (auto [key, extent] : llvm::zip_equal(load.getIndices(), extents))
-        if (auto product = matchKey(compute, reduce, left, right, key, extent))
+        if (auto product = matchKey(compute, reduce, left, right, key, extent)) {
+          product->liesAlongSum = llvm::is_contained(product->summed, load.getIndices().back());
           return product;
+        }
     }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@ struct TableProduct {
   llvm::SmallVector<mlir::Value> summed; ///< the indices of all sums, less those of the row
   RowKey key;
   llvm::SmallVector<mlir::Value> columns; ///< the indices of the results besides those of the row
+  bool liesAlongSum = false;              ///< the selected matrices do, in memory
   unsigned operandBits = 0;               ///< of the wider operand, as it is stored
 };
 
