@@ -116,7 +116,11 @@ def make_arguments(case, signature):
             arguments.append(torch.rand(shape, device="cuda") < 0.9)
         elif kind[0] in "iu":
             low, high = case["limits"].get(name, (0, 7))
-            arguments.append(torch.randint(low, high + 1, shape, device="cuda").to(kinds[kind]))
+            whole = torch.randint(low, high + 1, shape, device="cuda")
+            if name == "off":  # offsets of ranges, in order, from the first limit to the last one
+                whole = whole.sort().values
+                whole[0], whole[-1] = low, high
+            arguments.append(whole.to(kinds[kind]))
         else:
             whole = torch.randn(shape, device="cuda", dtype=torch.float32 if kind != "f64" else torch.float64)
             arguments.append(whole.mul_(0.3).to(kinds[kind]))

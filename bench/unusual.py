@@ -187,6 +187,22 @@ def supcon(f, y):
     return -((s - l).where(same, 0.0).sum(1) / same.sum(1).clamp(min=1)).mean()
 
 
+def graph_attention(x, src, s, off):
+    count = off.diff().clamp(min=0)
+    node = torch.repeat_interleave(torch.arange(len(count), device=x.device), count)
+    s, rows = s[off[0]:off[-1]], x[src[off[0]:off[-1]].long()]
+    places = node.reshape(-1, *[1] * (s.ndim - 1)).expand_as(s)
+    top = torch.full((len(count), *s.shape[1:]), -torch.inf, device=x.device).scatter_reduce(0, places, s, "amax")
+    weight = (s - top[node]).exp()
+    weight = weight / torch.zeros_like(top).index_add(0, node, weight)[node]
+    return torch.zeros(x.shape, device=x.device).index_add(0, node, weight.unsqueeze(-1) * rows).to(x.dtype)
+
+
+def graph_heads(x, src, a, b, off):
+    node = torch.repeat_interleave(torch.arange(len(b), device=x.device), off.diff().clamp(min=0))
+    return graph_attention(x, src, F.leaky_relu(a[src.long()] + b[node], 0.2), off)
+
+
 def adapters_by_token(x, base, a, b, id):
     y = base.clone()
     for n in range(a.shape[0]):
@@ -217,7 +233,7 @@ def topkept(p, top_p):
 
 
 def drawn(z, noise, k=50, top_p=0.9):
-    m = z.where(z >= z.topk(k, -1).values[:, -1:], -torch.inf)
+    m = z.where(z >= z.topk(int(k), -1).values[:, -1:], -torch.inf)
     kept = topkept(torch.softmax(m, -1), top_p)
     return (m + noise).where(kept > 0, -torch.inf).argmax(-1).int()
 
@@ -343,7 +359,8 @@ FORMULAS = {
     "mx": mxfp4, "nf4_lookup": nf4, "neighattn": neighbours, "oddpool": windows_of_maxima((5, 3), (2, 1), (2, 1)),
     "outer_mean": lambda x, y: torch.einsum("smi,snj->mnij", x, y),
     "patch_embedding": lambda x, y: torch.einsum("bhpwqc,pqcd->bhwd", x, y), "rbf": rbf, "relshift": relshift,
-    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "adapters_by_token": adapters_by_token,
+    "rope_mod": rope, "scatteradd": scatteradd, "ssim": ssim, "supcon": supcon, "swinbias": swin, "adapters_by_token": adapters_by_token, "graph_attention": graph_attention, "graph_edges": graph_attention,
+    "graph_heads": graph_heads,
     "layer_by_token": lambda x, w, a, b, id: adapters_by_token(x, x @ w.mT, a, b, id), "topkgate": topkgate, "topk": topk, "topp": topp, "drawn": drawn,
     "windows_of_pixels": lambda x, y: torch.einsum("bmiujc,cd->bmuijd", x, y),
 }

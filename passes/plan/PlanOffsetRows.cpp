@@ -12,6 +12,8 @@
 //    has as many columns, or several short ones. So a row's weights are computed once a warp, and
 //    warps need not wait for each other.
 // 3. Reductions without columns, such as the maximum of a row's weights, have a warp for each row.
+// 4. If some reductions lie along another index, such as the head of a weight, a warp has several
+//    heads with the columns of each.
 //
 // Before: tiles of 1 x 64 results and 8 terms, in 4 warps
 // After:  tiles of 4 x 128 results and 8 terms of f32: a row a warp
@@ -32,6 +34,7 @@ namespace {
 /// The rows and columns of a compute op whose terms lie between offsets.
 struct OffsetRows {
   Value row, column;
+  Value head;       ///< null, or another index that the terms of some reductions lie along
   double terms = 0; ///< of a row, on average
 };
 } // namespace
@@ -44,6 +47,22 @@ static Value rowOf(StatementShape &shape, ReduceOp reduce) {
         (!row || index.getArgNumber() > cast<BlockArgument>(row).getArgNumber()))
       row = index;
   return row;
+}
+
+/// Adds an index that terms lie along. Of two, the last one is the column.
+static bool addColumn(OffsetRows &rows, Value index) {
+  if (!rows.column || rows.column == index) {
+    rows.column = index;
+    return true;
+  }
+  auto placeOf = [](Value of) { return cast<BlockArgument>(of).getArgNumber(); };
+  Value head = index;
+  if (placeOf(index) > placeOf(rows.column))
+    std::swap(head, rows.column);
+  if (rows.head && rows.head != head)
+    return false;
+  rows.head = head;
+  return true;
 }
 
 static std::optional<OffsetRows> findRows(StatementShape &shape) {
@@ -59,10 +78,8 @@ static std::optional<OffsetRows> findRows(StatementShape &shape) {
     for (Value index : shape.compute.getBlock()->getArguments()) {
       const bool isColumn = shape.runsAlong[op].contains(index) &&
                             shape.dependsOn[op].contains(index) && index != row;
-      if (isColumn && rows.column && rows.column != index)
+      if (isColumn && !addColumn(rows, index))
         return std::nullopt;
-      if (isColumn)
-        rows.column = index;
     }
   }
   return rows.column ? std::optional(rows) : std::nullopt;
@@ -76,10 +93,14 @@ bool Planner::planOffsetRows() {
     return false;
   const int64_t width = std::max<int64_t>(vectorBits / shape.narrowestBits, 1);
   const int64_t columns = fit(found->column, lanesOfWarp * width);
-  const int64_t lanes = std::max<int64_t>(columns / width, 1);
+  const int64_t heads = found->head ? fit(found->head, lanesOfWarp * width / columns) : 1;
+  const int64_t lanes = std::max<int64_t>(heads * columns / width, 1);
   int64_t rows = fit(found->row, std::min(warpsOfRows * lanesOfWarp / lanes, mostRows)), blocks = 1;
   for (Value index : shape.compute.getBlock()->getArguments()) {
-    const int64_t tile = index == found->column ? columns : index == found->row ? rows : 1;
+    const int64_t tile = index == found->column ? columns
+                         : index == found->row  ? rows
+                         : index == found->head ? heads
+                                                : 1;
     blocks *= llvm::divideCeil(std::max<int64_t>(shape.upperOf(index).value_or(1 << 16), 1), tile);
     blocks = std::min<int64_t>(blocks, INT32_MAX);
   }
@@ -88,15 +109,19 @@ bool Planner::planOffsetRows() {
   const int64_t typical = llvm::PowerOf2Ceil(std::max<int64_t>(int64_t(found->terms), 1));
   set(found->row, rows);
   set(found->column, columns);
+  if (found->head)
+    set(found->head, heads);
   warps = std::clamp<int64_t>(rows * lanes / lanesOfWarp, 1, warpsOfRows);
   for (Operation *op : shape.reductions) {
     const bool hasColumns = shape.dependsOn[op].contains(found->column);
-    const int64_t terms = hasColumns
-                              ? std::min(elementsOfThread / width, mostTerms)
-                              : std::clamp(warps * lanesOfWarp / rows, leastAlone, mostAlone);
+    const int64_t terms =
+        hasColumns ? std::min(elementsOfThread / width, mostTerms)
+                   : std::clamp(warps * lanesOfWarp / (rows * heads), leastAlone, mostAlone);
     set(cast<ReduceOp>(op).getIndex(0), std::min(terms, hasColumns ? typical : terms));
   }
-  perThread = std::max<int64_t>(
-      rows * columns * std::min(elementsOfThread / width, mostTerms) / (warps * lanesOfWarp), 1);
+  perThread =
+      std::max<int64_t>(rows * heads * columns * std::min(elementsOfThread / width, mostTerms) /
+                            (warps * lanesOfWarp),
+                        1);
   return true;
 }
