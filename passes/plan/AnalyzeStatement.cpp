@@ -9,6 +9,7 @@
 #include "passes/machine/limits/Packed.h"
 #include "passes/plan/StatementShape.h"
 
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/PackedFactors.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
