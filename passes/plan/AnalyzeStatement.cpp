@@ -165,8 +165,7 @@ struct Analysis {
            getSizeFact(shape.kernel, shape.endOf(columns)).divisor % columnsOfWords == 0;
   }
 
-  /// The indices that both factors of a product in the terms of `op` are over: such products have
-  /// no rows along them.
+  /// The indices that both factors of a product in the terms of `op` are over: it has no such rows.
   IndexSet sharedInside(ReduceOp op) {
     IndexSet shared;
     for (ReduceOp inner : op.getBlock()->getOps<ReduceOp>())
@@ -184,9 +183,8 @@ struct Analysis {
   Value pickLink(ReduceOp op, const IndexSet &own, const IndexSet &other) {
     IndexSet apart = sharedInside(op);
     apart.insert_range(other);
-    if (Value found = pickAmong(own, apart, false))
-      return found;
-    return pick(own, other, /*mayBeUnit=*/true);
+    Value found = pickAmong(own, apart, false);
+    return found ? found : pick(own, other, /*mayBeUnit=*/true);
   }
 
   void addContraction(ReduceOp op, unsigned position) {

@@ -209,10 +209,10 @@ inline constexpr double launches = 3, leastOfState = 16;
 /// Bytes that a number of a state moves: it is stored, scanned, stored and read; and one of a
 /// result, which is stored and read.
 inline constexpr double bytesOfState = 12, bytesOfResult = 8;
-/// Nanoseconds of a term of a product; of a score's weight; of a term of a score on CUDA cores,
-/// with an exponential; of a term of a scan of states. Predicted for an H200.
-inline constexpr double termOfProduct = 4e-6, termOfPair = 1e-3, termOfWeighed = 5e-4,
-                        termOfScan = 1.2e-3;
+/// Nanoseconds of a term of a product, in 16 bits and in f32; of a score's weight; of a term of a
+/// score on CUDA cores, with an exponential; of a term of a scan of states. Predicted for an H200.
+inline constexpr double termOfProduct = 4e-6, termOfWideProduct = 6.6e-5, termOfPair = 1e-3,
+                        termOfWeighed = 5e-4, termOfScan = 1.2e-3;
 
 } // namespace tk::limits::chunk_products
 

@@ -38,12 +38,24 @@ Value ChunkProduct::product(OpBuilder &at, ArrayRef<Factor> factors, Value row, 
 
 /// `value` with the precision of an operand of the matrix unit.
 Value ChunkProduct::rounded(OpBuilder &at, Value value) {
-  if (auto wide = value.getDefiningOp<arith::ExtFOp>(); wide && wide.getIn().getType() == narrow)
+  auto wide = value.getDefiningOp<arith::ExtFOp>();
+  if (!narrow || (wide && wide.getIn().getType() == narrow))
     return value;
   Location loc = reduce.getLoc();
   auto round = arith::TruncFOp::create(at, loc, Type(narrow), value);
   round->setAttr(roundedFactorAttr, at.getUnitAttr());
   return arith::ExtFOp::create(at, loc, value.getType(), round.getOut());
+}
+
+Value ChunkProduct::toStored(OpBuilder &at, Value value) {
+  return narrow ? arith::TruncFOp::create(at, reduce.getLoc(), Type(narrow), value).getResult()
+                : value;
+}
+
+Value ChunkProduct::fromStored(OpBuilder &at, Value value) {
+  return narrow ? arith::ExtFOp::create(at, reduce.getLoc(), reduce.getResult(0).getType(), value)
+                      .getResult()
+                : value;
 }
 
 Value ChunkProduct::rowOf(OpBuilder &at, Value chunk, Value number) {
@@ -240,7 +252,7 @@ Value ChunkProduct::createStates() {
 Value ChunkProduct::createCarried(Value stored) {
   Location loc = reduce.getLoc();
   auto result = define(
-      ".carried", {batch, states}, /*hasRow=*/false, columns, narrow,
+      ".carried", {batch, states}, /*hasRow=*/false, columns, storedType(),
       [&](OpBuilder &at, ValueRange own) -> Value {
         Arithmetic index{at, loc};
         Value last = index.sub(numChunks, index.number(1));
@@ -267,7 +279,7 @@ Value ChunkProduct::createCarried(Value stored) {
         if (Value own = decay(in, edgeOf(in, chunkOf(in, n, 1)), edgeOf(in, chunkOf(in, n, 2)),
                               std::nullopt))
           yield->insertOperands(1, own);
-        return arith::TruncFOp::create(at, loc, Type(narrow), scan.getResult());
+        return toStored(at, scan.getResult());
       });
   return result->getResult(0);
 }
@@ -276,11 +288,11 @@ Value ChunkProduct::createCarried(Value stored) {
 Value ChunkProduct::createScores() {
   if (!weighsStates && !weighsColumns)
     return {};
-  return define(".scores", {batch}, /*hasRow=*/true, {}, narrow,
+  return define(".scores", {batch}, /*hasRow=*/true, {}, storedType(),
                 [&](OpBuilder &at, ValueRange own) -> Value {
                   Value to = rowOf(at, own[0], own[1]), index = rowOf(at, own[0], own[2]);
                   Value score = seen(at, scoreOf(at, to, index), own[1], own[2]);
-                  return arith::TruncFOp::create(at, reduce.getLoc(), Type(narrow), score);
+                  return toStored(at, score);
                 })
       ->getResult(0);
 }
@@ -309,7 +321,7 @@ Value ChunkProduct::insideOf(OpBuilder &at, Value chunk, Value number, Value sco
       score = rounded(inner, scoreOf(inner, to, row));
     } else {
       score = LoadOp::create(inner, loc, scores, placeOf(chunk, {number, term}, {}), Value());
-      score = arith::ExtFOp::create(inner, loc, type, score);
+      score = fromStored(inner, score);
     }
     // Elsewhere weights may be infinite, and so may what is multiplied.
     score = weighted(inner, score, to, row, Kind::OfColumns);
@@ -349,7 +361,7 @@ Value ChunkProduct::createResults(Value carried, Value scores) {
       left = rounded(inner, times(inner, left, decay(inner, to, edge, Kind::OfStates)));
       Value state =
           LoadOp::create(inner, loc, carried, placeOf(chunk, {}, {states, columns}), Value());
-      return times(inner, left, arith::ExtFOp::create(inner, loc, type, state));
+      return times(inner, left, fromStored(inner, state));
     });
     for (Kind kind : {Kind::Plain, Kind::OfColumns})
       beyond = times(at, beyond, decay(at, to, edge, kind));
@@ -367,7 +379,6 @@ void ChunkProduct::write(ComputeOp use) {
   numChunks = Arithmetic{before, reduce.getLoc()}.ceilDiv(extent, length);
   Value carried = createCarried(createStates());
   results = createResults(carried, createScores());
-  builder = nullptr;
 }
 
 Value ChunkProduct::elementAt(OpBuilder &at, ValueRange own) {

@@ -16,9 +16,11 @@ public:
   using Indices = llvm::SmallVector<mlir::BlockArgument>;
 
   /// `compute` has the sum over r alone. The first `numOfResult` of its indices are those of `out`.
-  ChunkProduct(ComputeOp compute, unsigned numOfResult)
+  /// Operands are rounded to 16 bits if `mayRound`.
+  ChunkProduct(ComputeOp compute, unsigned numOfResult, bool mayRound)
       : compute(compute), reduce(*compute.getBlock()->getOps<ReduceOp>().begin()),
-        kernel(compute->getParentOfType<KernelOp>()), numOfResult(numOfResult) {}
+        kernel(compute->getParentOfType<KernelOp>()), numOfResult(numOfResult), mayRound(mayRound) {
+  }
 
   bool match();
   /// Nanoseconds of the product by chunks, infinite if there are none, and of a scan of states.
@@ -63,6 +65,9 @@ private:
   mlir::Value product(mlir::OpBuilder &at, llvm::ArrayRef<Factor> factors, mlir::Value row,
                       mlir::Value times = {});
   mlir::Value rounded(mlir::OpBuilder &at, mlir::Value value);
+  mlir::Type storedType() { return narrow ? mlir::Type(narrow) : reduce.getResult(0).getType(); }
+  mlir::Value toStored(mlir::OpBuilder &at, mlir::Value value);
+  mlir::Value fromStored(mlir::OpBuilder &at, mlir::Value value);
   mlir::Value times(mlir::OpBuilder &at, mlir::Value a, mlir::Value b);
   mlir::Value rowOf(mlir::OpBuilder &at, mlir::Value chunk, mlir::Value number);
   void setIndices(const mlir::IRMapping &mapping);
@@ -71,6 +76,7 @@ private:
   ReduceOp reduce;
   KernelOp kernel;
   unsigned numOfResult;
+  bool mayRound;
   RecurrenceSide side;
   std::optional<DecayWeights> weights;
   mlir::IRMapping indices;
@@ -78,7 +84,7 @@ private:
   llvm::SmallVector<Factor> a, b, c, ofTerm, ofPlace; ///< the last two have neither x nor y
   llvm::SmallVector<Kind> kinds;                      ///< of the weights
   bool weighsStates = false, weighsColumns = false;
-  mlir::FloatType narrow;
+  mlir::FloatType narrow; ///< of operands; null if they are not rounded
   int64_t length = 0;
   bool isWhole = false; ///< does the last chunk have all of its rows?
   mlir::Value extent, numChunks, results;

@@ -141,7 +141,7 @@ bool ChunkProduct::hasNarrowFactors() {
         own = cast<FloatType>(wide.getIn().getType());
     if (!own || !own.isBF16())
       return false;
-    narrow = own;
+    narrow = mayRound ? own : FloatType();
   }
   return true;
 }
@@ -171,7 +171,8 @@ double ChunkProduct::timeOfChunks() {
     const double bytes = matrices * (rows / one * y * x * bytesOfState + rows * x * bytesOfResult);
     const double terms = matrices * rows * (one * (y + x) + 2 * y * x);
     const double pairs = matrices * rows * one;
-    const double time = launches * cost::launch + bytes * cost::byte + terms * termOfProduct +
+    const double time = launches * cost::launch + bytes * cost::byte +
+                        terms * (narrow ? termOfProduct : termOfWideProduct) +
                         pairs * (weighsStates    ? y * termOfWeighed
                                  : weighsColumns ? x * termOfWeighed
                                                  : termOfPair);
@@ -304,6 +305,12 @@ struct Way {
 /// Computes `outer` by chunks if that takes less time: as the sum over index number `place`, or
 /// over that of the sum that `state` reads.
 static bool replace(ReduceOp outer, ComputeOp compute, int64_t place, LoadOp state) {
+  // The program rounds what it multiplies, or its results.
+  const bool mayRound =
+      (state && asFactor(state) != state.getResult()) ||
+      llvm::all_of(compute.getYield().getValues(), [](Value value) {
+        return isa<FloatType>(value.getType()) && value.getType().getIntOrFloatBitWidth() <= 16;
+      });
   Way best;
   for (int64_t first = -1; first < outer.getNumIndices(); ++first) {
     // One index of the sum is y.
@@ -313,7 +320,7 @@ static bool replace(ReduceOp outer, ComputeOp compute, int64_t place, LoadOp sta
     Way way;
     way.whole = createWhole(outer, compute, place, state, first);
     way.first = first;
-    way.product.emplace(way.whole, compute.getNumIndices() + (first < 0 ? 0 : 1));
+    way.product.emplace(way.whole, compute.getNumIndices() + (first < 0 ? 0 : 1), mayRound);
     if (way.product->match())
       way.time = way.product->timeOfChunks();
     if (way.time < best.time)
