@@ -49,8 +49,8 @@ inline constexpr int64_t mostShares = 32;
 inline constexpr double leastSlices = 8;
 /// The time of more shares, or of taps that are columns, relative to that without, at most.
 inline constexpr double mostTimeOfMore = 0.97;
-/// Launches beside the product: the sum of its shares, and the two stores.
-inline constexpr double launchesOfShares = 1, launchesOfStores = 2;
+/// Launches beside the product and the stores of its operands: the sum of its shares.
+inline constexpr double launchesOfShares = 1;
 /// The axes of a tensor whose windows TMA loads read, but for the last one.
 inline constexpr size_t mostPixelIndices = 4;
 

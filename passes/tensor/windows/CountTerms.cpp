@@ -2,7 +2,8 @@
 //
 // 1. Store the operands that TMA loads cannot bring from where they lie, as [pixels, part and
 //    column]. Along a window the windows' operand has the elements of the tensor, or, if the
-//    window's taps are columns, the pixels.
+//    window's taps are columns, the pixels. Whole vectors of columns are stored: nothing reads what
+//    those behind the last one give.
 // 2. One index counts the pixels. Each share has whole slices of them. Pixels behind the last one
 //    lie outside of both tensors, where loads give zeros.
 // 3. A compute op stores the product for each share, tap, row and column. Each tap is a remainder,
@@ -20,8 +21,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/machine/limits/Windows.h"
 #include "passes/tensor/normalize/IndexArithmetic.h"
+#include "passes/tensor/operands/PadFactors.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
 
@@ -47,8 +51,7 @@ private:
   Value
   storeOperand(StringRef suffix, SmallVector<Value> extents, Value width, bool hasPad, LoadOp load,
                llvm::function_ref<SmallVector<Value>(Arithmetic, ValueRange, Value)> indicesAt);
-  void mapGroup(Arithmetic at, Value column, Value width, ArrayRef<Value> digits,
-                IRMapping &mapping);
+  void mapGroup(Arithmetic at, Value column, Value width, Value group, IRMapping &mapping);
   Value storeShares(Value windows, Value rows);
   Value createTerm(Arithmetic at, Value windows, Value rows, ValueRange places, Value count,
                    Value pair);
@@ -68,8 +71,9 @@ private:
   OpBuilder before;                                 ///< at the compute op
   SmallVector<const WindowAxis *> windows, columns; ///< whose taps are taps, and columns
   SmallVector<Value> pixelExtents, tapExtents, columnExtents, rowExtents;
-  Value width, height; ///< columns and rows of a product
-  Value products;      ///< products of the batch
+  Value width, height;                                ///< columns and rows of a product
+  bool isWidthPadded = false, isHeightPadded = false; ///< there are some behind the last one
+  Value products;                                     ///< products of the batch
   bool hasProducts() const { return static_cast<bool>(counted.batch); }
 };
 
@@ -91,9 +95,20 @@ TermCounter::TermCounter(const CountedSum &given, const TermPlan &plan)
     columnExtents.push_back(groups);
     rowExtents.insert(rowExtents.begin(), groups);
   }
-  columnExtents.push_back(sum.extentOf(counted.column));
+  if (counted.column)
+    columnExtents.push_back(sum.extentOf(counted.column));
   width = at.product(columnExtents);
   height = at.product(rowExtents);
+  // Loads along a row of several tensors begin at whole vectors.
+  auto isWhole = [&](Value size) {
+    return getSizeFact(sum.kernel, size).divisor % halvesOfVector == 0;
+  };
+  isWidthPadded = counted.isStored && !isWhole(width);
+  isHeightPadded = counted.isRowStored && !isWhole(height);
+  if (isWidthPadded)
+    width = createMultiple(before, loc, width, halvesOfVector);
+  if (isHeightPadded)
+    height = createMultiple(before, loc, height, halvesOfVector);
   products = counted.batch ? at.div(sum.extentOf(counted.batch), groups) : at.number(1);
 }
 
@@ -136,13 +151,13 @@ Value TermCounter::storeOperand(
   return statement->getResult(0);
 }
 
-/// The batch's index at `column` of the products of `width` columns each. Its group in the product
-/// is the last but one of `digits`.
-void TermCounter::mapGroup(Arithmetic at, Value column, Value width, ArrayRef<Value> digits,
+/// The batch's index at `column` of the products of `width` columns each, with `group` in the
+/// product.
+void TermCounter::mapGroup(Arithmetic at, Value column, Value width, Value group,
                            IRMapping &mapping) {
   if (hasProducts())
-    mapping.map(counted.batch, at.add(at.mul(at.div(column, width), at.number(plan.groups)),
-                                      digits[digits.size() - 2]));
+    mapping.map(counted.batch,
+                at.add(at.mul(at.div(column, width), at.number(plan.groups)), group));
 }
 
 /// The windows' operand: along a window whose taps are not columns all elements of the tensor.
@@ -161,8 +176,9 @@ Value TermCounter::storeWindows() {
         at.digits(hasProducts() ? at.mod(column, width) : column, columnExtents);
     for (auto [axis, digit] : llvm::zip(columns, digits))
       mapping.map(axis->place, digit);
-    mapping.map(counted.column, digits.back());
-    mapGroup(at, column, width, digits, mapping);
+    if (counted.column)
+      mapping.map(counted.column, digits.pop_back_val());
+    mapGroup(at, column, width, digits.empty() ? Value() : digits.back(), mapping);
     for (const WindowAxis *axis : windows) // replaced below
       mapping.map(axis->place, at.number(0));
     SmallVector<Value> indices = clonesOf(at, LoadOp(sum.window).getIndices(), mapping);
@@ -171,7 +187,7 @@ Value TermCounter::storeWindows() {
     return indices;
   };
   return storeOperand(".windows", extents, Arithmetic{before, loc}.mul(products, width),
-                      !columns.empty(), load, indicesAt);
+                      !columns.empty() || isWidthPadded, load, indicesAt);
 }
 
 /// The operand of rows: at its pixels.
@@ -183,11 +199,11 @@ Value TermCounter::storeRows() {
     SmallVector<Value> digits =
         at.digits(hasProducts() ? at.mod(column, height) : column, rowExtents);
     mapping.map(counted.row, digits.back());
-    mapGroup(at, column, height, digits, mapping);
+    mapGroup(at, column, height, digits.front(), mapping);
     return clonesOf(at, LoadOp(sum.weights).getIndices(), mapping);
   };
   return storeOperand(".weights", pixelExtents, Arithmetic{before, loc}.mul(products, height),
-                      static_cast<bool>(sum.weights.getPad()), sum.weights, indicesAt);
+                      isHeightPadded || sum.weights.getPad(), sum.weights, indicesAt);
 }
 
 /// An element as f32, or zero outside of the tensor.
@@ -212,11 +228,8 @@ Value TermCounter::createTerm(Arithmetic at, Value windowsAt, Value rowsAt, Valu
   for (auto [axis, tap] : llvm::zip_equal(windows, taps))
     mapping.map(axis->place, tap);
   mapping.map(counted.row, places[2]);
-  mapping.map(counted.column, places[3]);
-  if (!counted.isStored)
-    return arith::MulFOp::create(
-        at.builder, loc, createLoad(at, rowsAt, clonesOf(at, sum.weights.getIndices(), mapping)),
-        createLoad(at, windowsAt, clonesOf(at, sum.window.getIndices(), mapping)));
+  if (counted.column)
+    mapping.map(counted.column, places[3]);
   auto columnOf = [&](Value column, Value width, bool isLeft) {
     if (hasProducts())
       column = at.add(at.mul(places[4], width), column);
@@ -226,11 +239,18 @@ Value TermCounter::createTerm(Arithmetic at, Value windowsAt, Value rowsAt, Valu
                 : column;
   };
   SmallVector<Value> ofRows = digits, ofWindows = digits;
-  for (auto [n, pixel] : llvm::enumerate(counted.pixels))
-    if (const WindowAxis *axis = counted.windowOf(pixel); axis && !isColumns(*axis))
-      ofWindows[n] = clonesOf(at, sum.window.getIndices()[axis->axis], mapping)[0];
-  ofRows.push_back(columnOf(places[2], height, true));
-  ofWindows.push_back(columnOf(places[3], width, false));
+  if (counted.isStored) {
+    for (auto [n, pixel] : llvm::enumerate(counted.pixels))
+      if (const WindowAxis *axis = counted.windowOf(pixel); axis && !isColumns(*axis))
+        ofWindows[n] = clonesOf(at, sum.window.getIndices()[axis->axis], mapping)[0];
+    ofWindows.push_back(columnOf(places[3], width, false));
+  } else {
+    ofWindows = clonesOf(at, sum.window.getIndices(), mapping);
+  }
+  if (counted.isRowStored)
+    ofRows.push_back(columnOf(places[2], height, true));
+  else
+    ofRows = clonesOf(at, sum.weights.getIndices(), mapping);
   return arith::MulFOp::create(at.builder, loc, createLoad(at, rowsAt, ofRows),
                                createLoad(at, windowsAt, ofWindows));
 }
@@ -282,8 +302,9 @@ Value TermCounter::storeShares(Value windowsAt, Value rowsAt) {
 }
 
 void TermCounter::rewrite() {
-  Value product = counted.isStored ? storeShares(storeWindows(), storeRows())
-                                   : storeShares(sum.window.getTensor(), sum.weights.getTensor());
+  Value windowsAt = counted.isStored ? storeWindows() : sum.window.getTensor();
+  Value rowsAt = counted.isRowStored ? storeRows() : sum.weights.getTensor();
+  Value product = storeShares(windowsAt, rowsAt);
   ReduceOp reduce = sum.reduce;
   OpBuilder builder(reduce);
   Arithmetic at{builder, loc};
@@ -299,7 +320,8 @@ void TermCounter::rewrite() {
     ofRows.insert(ofRows.begin(), group);
     place.push_back(at.div(counted.batch, groups));
   }
-  lanes.push_back(counted.column);
+  if (counted.column)
+    lanes.push_back(counted.column);
   place.append({at.countOf(taps, tapExtents), at.countOf(ofRows, rowExtents),
                 at.countOf(lanes, columnExtents)});
   auto load = [&](OpBuilder &inner, Value share) -> Value {

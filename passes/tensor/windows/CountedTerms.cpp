@@ -4,13 +4,13 @@
 // 1. one operand has the pixels' indices as they are, and the other one multiples of them plus
 //    taps; each operand has one more index, of the result, and taps are indices of the result;
 // 2. there are fewer taps than pixels along the windows;
-// 3. the indices of the result give whole vectors of columns and rows;
-// 4. windows reach no farther than TMA loads do.
+// 3. windows reach no farther than TMA loads do.
 //
 // 16-bit operands are read where they lie if their last axes are those of columns and rows, and
-// their other axes are in one order. Else they are stored in that order. f32 is stored in parts in
-// bf16, side by side along the last axis. The taps of a window may then be columns, too: the
-// operand is stored along it for each tap.
+// their other axes are in one order. Else they are stored in that order, with whole vectors of
+// columns and rows. f32 is stored in parts in bf16, side by side along the last axis. The taps of a
+// window may then be columns, too: the operand is stored along it for each tap. A tensor of one
+// channel has no other columns.
 //
 // A batch of such sums, those of groups of channels, has the groups' columns and rows side by side
 // in what is stored. Several groups are one product, whose results between groups nothing reads.
@@ -35,11 +35,6 @@ using namespace tk;
 
 using namespace limits::counted_terms;
 
-/// The number that divides the extent of `index`.
-static int64_t divisorOf(const WindowSum &sum, BlockArgument index) {
-  return getSizeFact(sum.kernel, sum.extentOf(index)).divisor;
-}
-
 /// Reads the indices of `load`: each is a pixel's, by a window or as it is, or one of the result.
 static bool readIndices(const WindowSum &sum, LoadOp load, bool isWindow,
                         SmallVectorImpl<BlockArgument> &pixels, BlockArgument &own) {
@@ -63,27 +58,37 @@ static bool readIndices(const WindowSum &sum, LoadOp load, bool isWindow,
       own = argument;
     }
   }
-  return own && pixels.size() == reduce.getNumIndices();
+  return pixels.size() == reduce.getNumIndices();
 }
 
-/// Do TMA loads bring both operands from where they lie? `pixels` are the indices of the rows'
-/// operand in their order.
-static bool areCopiedAsTheyLie(const CountedSum &counted, ArrayRef<BlockArgument> pixels) {
+/// Does the last axis of `load` have whole vectors?
+static bool hasWholeVectors(const WindowSum &sum, LoadOp load) {
+  return getSizeFact(sum.kernel, getExtents(sum.kernel, load.getTensor()).back()).divisor %
+             halvesOfVector ==
+         0;
+}
+
+/// Do TMA loads bring the rows from where they lie? `pixels` are their other indices in their
+/// order.
+static bool areRowsCopied(const CountedSum &counted, ArrayRef<BlockArgument> pixels) {
   const WindowSum &sum = counted.sum;
-  LoadOp window = sum.window, rows = sum.weights;
-  if (sum.element.isF32() || counted.batch || window.getIndices().back() != counted.column ||
-      rows.getIndices().back() != counted.row || pixels != ArrayRef(counted.pixels))
+  LoadOp rows = sum.weights;
+  if (sum.element.isF32() || counted.batch || rows.getIndices().back() != counted.row ||
+      pixels != ArrayRef(counted.pixels) || !hasWholeVectors(sum, rows))
     return false;
   SmallVector<Value> extents = getExtents(sum.kernel, rows.getTensor());
   for (auto [pixel, extent] : llvm::zip(pixels, extents))
     if (!isSameExtent(sum.extentOf(pixel), extent))
       return false;
-  auto isWhole = [&](LoadOp load) {
-    return getSizeFact(sum.kernel, getExtents(sum.kernel, load.getTensor()).back()).divisor %
-               halvesOfVector ==
-           0;
-  };
-  return isWhole(window) && isWhole(rows) &&
+  return true;
+}
+
+/// Do TMA loads bring the windows from where they lie?
+static bool areColumnsCopied(const CountedSum &counted) {
+  const WindowSum &sum = counted.sum;
+  LoadOp window = sum.window;
+  return !sum.element.isF32() && !counted.batch && counted.column &&
+         window.getIndices().back() == counted.column && hasWholeVectors(sum, window) &&
          areWindowsCopied(sum.kernel, window, llvm::to_vector_of<Value>(counted.pixels));
 }
 
@@ -97,19 +102,15 @@ static bool areTapsFew(const WindowSum &sum) {
   return taps < terms;
 }
 
-/// How many groups may be one product: those whose rows and columns are whole vectors.
+/// About how large `index` is: 1 if there is none.
+static double sizeOf(const WindowSum &sum, BlockArgument index) {
+  return index ? std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0) : 1;
+}
+
+/// How many groups may be one product.
 static SmallVector<int64_t> countsOfGroups(const CountedSum &counted) {
   const WindowSum &sum = counted.sum;
-  auto sizeOf = [&](BlockArgument index) {
-    return std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0);
-  };
-  SmallVector<int64_t> counts =
-      groupsOf(sum, std::max(sizeOf(counted.row), sizeOf(counted.column)));
-  llvm::erase_if(counts, [&](int64_t groups) {
-    return groups * divisorOf(sum, counted.column) % halvesOfVector != 0 ||
-           groups * divisorOf(sum, counted.row) % halvesOfVector != 0;
-  });
-  return counts;
+  return groupsOf(sum, std::max(sizeOf(sum, counted.row), sizeOf(sum, counted.column)));
 }
 
 std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
@@ -124,10 +125,11 @@ std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
       !isZeroOutside(sum.window) || !isZeroOutside(sum.weights) ||
       !readIndices(sum, sum.window, true, counted.pixels, counted.column) ||
       !readIndices(sum, sum.weights, false, pixels, counted.row) || sum.rows.size() != 1 ||
-      counted.row != sum.rows[0] || sum.pixels.size() != sum.axes.size() + 1 ||
-      !llvm::is_contained(sum.pixels, counted.column) || !areTapsFew(sum))
+      counted.row != sum.rows[0] ||
+      sum.pixels.size() != sum.axes.size() + (counted.column ? 1 : 0) ||
+      (counted.column && !llvm::is_contained(sum.pixels, counted.column)) || !areTapsFew(sum))
     return std::nullopt;
-  if (areCopiedAsTheyLie(counted, pixels))
+  if (areColumnsCopied(counted) && areRowsCopied(counted, pixels))
     return counted;
   // The first index that is counted is none of a window.
   counted.isStored = true;
@@ -137,8 +139,9 @@ std::optional<CountedSum> tk::readCountedSum(const WindowSum &sum) {
       return (counted.windowOf(pixel) != nullptr) == isMoved;
     });
   counted.pixels = ordered;
+  counted.isRowStored = !areRowsCopied(counted, pixels);
   if (counted.pixels.size() < 2 || counted.pixels.size() > mostPixelIndices ||
-      counted.windowOf(counted.pixels.front()) || countsOfGroups(counted).empty())
+      counted.windowOf(counted.pixels.front()))
     return std::nullopt;
   return counted;
 }
@@ -172,6 +175,7 @@ namespace {
 /// The sizes that a plan's time follows from.
 struct TermExtents {
   double products = 1, rows = 1, columns = 1, taps = 1, terms = 1, stored = 0, read = 0;
+  double stores = 0; ///< launches that store operands
   double bytesOfElement = 2, bytesOfParts = 2;
   int64_t pairs = 1, slice = termsOfCountedSlice;
 };
@@ -183,18 +187,18 @@ static TermExtents extentsOf(const CountedSum &counted, unsigned unrolled, int64
   LoadOp window = sum.window;
   auto estimate = [&](Value extent) { return std::max(estimateSize(sum.kernel, extent), 1.0); };
   TermExtents extents;
-  extents.rows = estimate(sum.extentOf(counted.row));
-  extents.columns = estimate(sum.extentOf(counted.column));
+  extents.rows = sizeOf(sum, counted.row);
+  extents.columns = sizeOf(sum, counted.column);
   extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
   extents.bytesOfParts = sum.isInParts() ? cost::bytesOfPart * static_cast<double>(sum.countParts())
                                          : extents.bytesOfElement;
   extents.pairs = sum.countPairs();
   extents.slice = sum.isInParts() ? termsOfPartsSlice : termsOfCountedSlice;
-  double elements = extents.columns;
+  double places = 1;
   for (BlockArgument pixel : counted.pixels) {
     extents.terms *= estimate(sum.extentOf(pixel));
     if (!counted.windowOf(pixel))
-      elements *= estimate(sum.extentOf(pixel));
+      places *= estimate(sum.extentOf(pixel));
   }
   SmallVector<Value> sizes = getExtents(sum.kernel, window.getTensor());
   double copies = 1;
@@ -202,18 +206,28 @@ static TermExtents extentsOf(const CountedSum &counted, unsigned unrolled, int64
     const double taps = estimate(sum.extentOf(axis.place));
     const bool isColumn = isUnrolled(unrolled, n);
     (isColumn ? copies : extents.taps) *= taps;
-    elements *= estimate(isColumn ? sum.extentOf(axis.tap) : sizes[axis.axis]);
+    places *= estimate(isColumn ? sum.extentOf(axis.tap) : sizes[axis.axis]);
   }
   extents.columns *= copies;
-  const double batches = counted.batch ? estimate(sum.extentOf(counted.batch)) : 1;
-  if (counted.isStored) {
-    extents.read = batches * (elements + extents.terms * extents.rows);
-    extents.stored = batches * (copies * elements + extents.terms * extents.rows);
-  }
   const auto count = static_cast<double>(groups);
-  extents.products = batches / count;
+  extents.products = sizeOf(sum, counted.batch) / count;
   extents.rows *= count;
   extents.columns *= count;
+  // Rows and columns are whole vectors where they are stored.
+  auto whole = [](double size) {
+    return std::ceil(size / static_cast<double>(halvesOfVector)) *
+           static_cast<double>(halvesOfVector);
+  };
+  if (counted.isStored) {
+    ++extents.stores;
+    extents.read += extents.products * places * extents.columns / copies;
+    extents.stored += extents.products * places * whole(extents.columns);
+  }
+  if (counted.isRowStored) {
+    ++extents.stores;
+    extents.read += extents.products * extents.terms * extents.rows;
+    extents.stored += extents.products * extents.terms * whole(extents.rows);
+  }
   return extents;
 }
 
@@ -236,7 +250,7 @@ static double timeOf(const TermExtents &extents, int64_t shares, int64_t process
                        extents.bytesOfParts * extents.stored +
                        extents.products * extents.taps * extents.rows * extents.columns *
                            (2 * cost::bytesOfWide * static_cast<double>(shares) + bytesOfResult);
-  const double launches = 1 + launchesOfShares + (extents.stored > 0 ? launchesOfStores : 0);
+  const double launches = 1 + launchesOfShares + extents.stores;
   return product + launches * cost::launch + cost::byteOfConvolution * bytes;
 }
 

@@ -17,9 +17,11 @@ namespace tk {
 struct CountedSum {
   WindowSum sum;
   llvm::SmallVector<mlir::BlockArgument> pixels; ///< indices of the sum, in the order of counting
-  mlir::BlockArgument row, column;               ///< indices of the result
-  mlir::BlockArgument batch;                     ///< the index of both operands, if there is one
-  bool isStored = false; ///< operands are stored anew, as [pixels, columns of all parts]
+  mlir::BlockArgument row;                       ///< the result's index of rows
+  mlir::BlockArgument column; ///< the result's index of columns; null if taps alone are columns
+  mlir::BlockArgument batch;  ///< the index of both operands, if there is one
+  bool isStored = false;      ///< windows are stored anew, as [pixels, columns of all parts]
+  bool isRowStored = false;   ///< rows are stored anew, as [pixels, rows of all parts]
 
   /// The window along which `pixel` moves; null if there is none.
   const WindowAxis *windowOf(mlir::BlockArgument pixel) const { return sum.axisOf(pixel); }
