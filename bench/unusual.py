@@ -310,7 +310,7 @@ def ordered_pairs(p, n):
 
 
 def rank_gate(x, k):
-    order = x.argsort(1, descending=True, stable=True)
+    order = x.argsort(dim=1, descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(1, order, torch.arange(x.shape[1], device="cuda").expand_as(order))
     return torch.where(rank < k, x, 0.0), rank
 
@@ -392,7 +392,7 @@ def line(case, options):
     wanted = formula.__code__.co_argcount
     defaults = [float(value) for value in re.findall(r"= ([0-9.]+)", open(case["file"]).read().split("->")[0])]
     filled = iter(defaults)
-    given = [next(filled) if a is None else a for a in arguments[:inputs]][:wanted]
+    given = [next(filled, None) if a is None else a for a in arguments[:inputs]][:wanted]
     if name != base:
         eager = gradient(formula, given)
         wrong = math.nan

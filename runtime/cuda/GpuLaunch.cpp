@@ -97,6 +97,11 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, 
         module.resident_blocks(result.function, result.config, result.cluster, result.has_cluster);
     result.config.grid[0] = std::min(result.config.grid[0], places);
   }
+  if (launch.overlapped && !result.has_cluster && !result.empty)
+    result.would_crowd = would_crowd(
+        uint64_t{result.config.grid[0]} * result.config.grid[1] * result.config.grid[2],
+        module.resident_blocks(result.function, result.config, result.cluster, false),
+        static_cast<uint64_t>(module.device().num_sms));
   for (const Arg &arg : launch.args)
     result.values.push_back(argument_bits(arg, launch, signature, variables, tensors));
   std::string where = launch.span.valid()
@@ -149,6 +154,13 @@ private:
 
 } // namespace
 
+bool would_crowd(uint64_t blocks, uint64_t resident, uint64_t processors) {
+  if (processors == 0 || blocks < processors || blocks > resident)
+    return false;
+  const uint64_t share = (blocks + processors - 1) / processors;
+  return resident / processors >= 2 * share;
+}
+
 ResolvedPlan resolve_plan(const LaunchPlan &plan, const Signature &signature,
                           std::shared_ptr<GpuModule> module, std::span<const Scalar> variables,
                           std::span<const TensorView> tensors) {
@@ -194,7 +206,7 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers, 
     config.num_attributes = 0;
     if (ready.has_cluster)
       attributes[config.num_attributes++] = ready.cluster;
-    if (follows && !observer && resolved.plan->launches[i].overlapped &&
+    if (follows && !observer && resolved.plan->launches[i].overlapped && !ready.would_crowd &&
         device.driver->version >= overlap_driver_version) {
       LaunchAttribute &overlap = attributes[config.num_attributes++];
       overlap.id = attribute_programmatic_serialization;

@@ -218,3 +218,12 @@ TEST_CASE("a kernel that breaks the context is named by the next call", "[.poiso
     CHECK(error.message().find("context poisoned by 'wild' (wild.tk:41)") == 0);
   }
 }
+
+TEST_CASE("A launch that would crowd does not begin as the one before it ends") {
+  CHECK(would_crowd(256, 6 * 132, 132)); // two for each multiprocessor, which holds six
+  CHECK(would_crowd(384, 9 * 132, 132));
+  CHECK(!would_crowd(384, 5 * 132, 132));    // at most five where an equal share is three
+  CHECK(!would_crowd(131, 16 * 132, 132));   // too few to matter
+  CHECK(!would_crowd(13200, 16 * 132, 132)); // more than fit: others follow where blocks end
+  CHECK(!would_crowd(4, 4, 0));
+}
