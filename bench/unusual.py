@@ -390,7 +390,7 @@ def line(case, options):
     inputs = len(model.parse_signature(signature.split("->")[0], case["dims"]))
     kernel = peers.Kernel(case["file"], kernel=name)
     wanted = formula.__code__.co_argcount
-    defaults = [float(value) for value in re.findall(r"= ([0-9.]+)", open(case["file"]).read().split("->")[0])]
+    defaults = [float(value) for value in re.findall(r" = ([0-9.]+)", signature.split("->")[0])]
     filled = iter(defaults)
     given = [next(filled, None) if a is None else a for a in arguments[:inputs]][:wanted]
     if name != base:

@@ -51,6 +51,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/Declines.h"
 #include "passes/analysis/TileLoops.h"
+#include "passes/launch/ChainedProducts.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/OperationCost.h"
@@ -354,14 +355,13 @@ private:
     return true;
   }
 
-  /// Asks for several blocks a multiprocessor; true if it did.
+  /// Asks for blocks; true if it did.
   static bool limitBlocks(FuncOp function) {
     int64_t across = -1, withLoads = 0, carried = 0;
     bool hasProduct = false, hasFunnels = false, hasStates = false;
     function.walk([&](Operation *op) {
       hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-      hasStates |= carriesStates(op);
-      hasFunnels |= isa<FunnelOp>(op);
+      hasStates |= carriesStates(op), hasFunnels |= isa<FunnelOp>(op);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         carried = std::max(carried, registersCarried(loop));
       if (!isReduction(op))
@@ -371,7 +371,8 @@ private:
       withLoads = std::max(withLoads, held + registersBehind(op));
     });
     if (across < 0 || hasProduct)
-      return decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
+      return giveAllRegisters(function) ||
+             decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
     if (hasStates)
       return decline(function, "tk-limit-registers:blocks", "threads carry the states of a scan");
     across = std::max(across, carried);

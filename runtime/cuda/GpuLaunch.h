@@ -57,11 +57,11 @@ struct ResolvedPlan {
 uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &signature,
                        std::span<const Scalar> variables, std::span<const TensorView> tensors);
 
-/// Could a launch of so many blocks end up on half of the multiprocessors if it begins as the launch
-/// before it ends? Its blocks then go where blocks end first, as many as a multiprocessor holds,
-/// and all of them are placed before the others are free. On a free GPU each has an equal share.
-/// `resident` is the number of blocks that all multiprocessors hold together. Launches with fewer
-/// blocks than multiprocessors are short as a rule, and begin early.
+/// Could a launch of so many blocks end up on half of the multiprocessors if it begins as the
+/// launch before it ends? Its blocks then go where blocks end first, as many as a multiprocessor
+/// holds, and all of them are placed before the others are free. On a free GPU each has an equal
+/// share. `resident` is the number of blocks that all multiprocessors hold together. Launches with
+/// fewer blocks than multiprocessors are short as a rule, and begin early.
 bool would_crowd(uint64_t blocks, uint64_t resident, uint64_t processors);
 
 /// Loads the functions and computes grids and argument values. Throws typed errors.
