@@ -287,8 +287,8 @@ private:
   llvm::SmallPtrSet<Operation *, 8> tables;
 };
 
-/// Elements of the tensors that the program computes, and that divide an axis into ranges: the ranges
-/// are equally long. Tensors that have elements already keep them.
+/// Elements of the tensors that the program computes, and that divide an axis into ranges: the
+/// ranges are equally long. Tensors that have elements already keep them.
 void addOffsets(KernelOp kernel, const SizesOfKernel &sizes, TensorTables &tables) {
   kernel.walk([&](ReduceOp reduce) {
     LoadOp offset = offsetOfRange(reduce);
@@ -322,7 +322,8 @@ std::vector<std::byte> bytesOf(ArrayRef<int64_t> values, size_t size) {
   return bytes;
 }
 
-/// Adds what the interpreter computes from `given` to `tables`, and leaves nothing else of the kernel.
+/// Adds what the interpreter computes from `given` to `tables`, and leaves nothing else of the
+/// kernel.
 void addComputed(KernelOp kernel, const SizesOfKernel &sizes, const llvm::StringSet<> &given,
                  ArrayRef<int64_t> dims, ArrayRef<Scalar> scalars, TensorTables &tables) {
   SmallVector<Value> results = TableKernel(kernel, sizes).reduce(given);

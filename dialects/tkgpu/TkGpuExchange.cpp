@@ -197,8 +197,8 @@ int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
   return bytesOfScan(scan.getSource(), scan.getAxis(), function);
 }
 
-/// The bits of `bits` that are `axis` from coordinate bit `step` on, which they move behind them, if
-/// each is above the one before it; nothing if there is none.
+/// The bits of `bits` that are `axis` from coordinate bit `step` on, which they move behind them,
+/// if each is above the one before it; nothing if there is none.
 static unsigned takeInOrder(ArrayRef<LayoutBit> bits, int32_t axis, int64_t &step) {
   unsigned mask = 0;
   for (bool isFound = true; isFound; step *= isFound ? 2 : 1) {

@@ -98,10 +98,10 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, 
     result.config.grid[0] = std::min(result.config.grid[0], places);
   }
   if (launch.overlapped && !result.has_cluster && !result.empty)
-    result.would_crowd = would_crowd(
-        uint64_t{result.config.grid[0]} * result.config.grid[1] * result.config.grid[2],
-        module.resident_blocks(result.function, result.config, result.cluster, false),
-        static_cast<uint64_t>(module.device().num_sms));
+    result.would_crowd =
+        would_crowd(uint64_t{result.config.grid[0]} * result.config.grid[1] * result.config.grid[2],
+                    module.resident_blocks(result.function, result.config, result.cluster, false),
+                    static_cast<uint64_t>(module.device().num_sms));
   for (const Arg &arg : launch.args)
     result.values.push_back(argument_bits(arg, launch, signature, variables, tensors));
   std::string where = launch.span.valid()

@@ -160,10 +160,10 @@ TK_DEVICE bool join_lanes(Run<T> &all, Run<T> &before, Place place = {}) {
 }
 
 // All runs of a row at once, where the bits of the axis are those of `joined`, of the lanes, of
-// `warps` neighbouring warps, and of the registers in `high`, in this order. A thread has a run for each value of
-// `high`. It gives these to the threads that have as many runs in the axis' order, so that lanes
-// and warps are joined once and not for each value. A slot between two threads' runs keeps them in
-// different banks.
+// `warps` neighbouring warps, and of the registers in `high`, in this order. A thread has a run for
+// each value of `high`. It gives these to the threads that have as many runs in the axis' order, so
+// that lanes and warps are joined once and not for each value. A slot between two threads' runs
+// keeps them in different banks.
 template <int warps, int joined, int high, bool backward = false, int n, class T>
 TK_DEVICE void recur_block(T (&y)[n], const T (&a)[n], Run<T> (&runs)[n], T *scratch,
                            Place place = {}) {

@@ -268,8 +268,8 @@ TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
       total[r] = total[r | bit] = Op::apply(total[r], total[r | bit]);
     }
 }
-// All steps at once where a thread has the whole axis, whose bits are those of `mask` in their order:
-// one element after the other. The totals are those of the axis's first elements.
+// All steps at once where a thread has the whole axis, whose bits are those of `mask` in their
+// order: one element after the other. The totals are those of the axis's first elements.
 template <class Op, int mask, bool backward = false, int n, class T>
 TK_DEVICE void scan_in_thread(T (&prefix)[n], T (&total)[n]) {
   TK_UNROLL

@@ -125,8 +125,8 @@ LogicalResult KernelEmitter::emitRecurrence(gpu::RecurrenceOp recurrence) {
   if (own != 0)
     call("recur_in_thread", llvm::Twine(own), "");
   auto shared = [&] {
-    return ", reinterpret_cast<" + type + " *>(" +
-           scratch(gpu::recurrenceBytes(recurrence, func)) + ")";
+    return ", reinterpret_cast<" + type + " *>(" + scratch(gpu::recurrenceBytes(recurrence, func)) +
+           ")";
   };
   const std::optional<gpu::RunsOfThreads> inBlock = gpu::runsOfThreads(recurrence, func);
   for (int64_t step = 1; step < extent && own == 0; step *= 2) {

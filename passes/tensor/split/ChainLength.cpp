@@ -43,13 +43,12 @@ int64_t ChainLength::countTilesOfRows(gpu::TargetAttr target, int64_t rows) {
   return areDivided ? std::max<int64_t>(llvm::divideCeil(rows, rowsOfWarpgroup), 1) : 1;
 }
 
-/// Does more than conversions stand between a loaded number and the product that takes it, such as a
-/// scale and a zero point?
+/// Does more than conversions stand between a loaded number and the product that takes it, such as
+/// a scale and a zero point?
 static bool isComputedFurther(LoadOp load) {
   Operation *op = load;
-  while (op->hasOneUse() &&
-         isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp, arith::ExtFOp,
-             arith::TruncFOp>(*op->user_begin()))
+  while (op->hasOneUse() && isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp,
+                                arith::ExtFOp, arith::TruncFOp>(*op->user_begin()))
     op = *op->user_begin();
   return llvm::any_of(op->getUsers(), [](Operation *user) {
     return !isa<YieldOp>(user) &&

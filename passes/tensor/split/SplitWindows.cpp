@@ -6,8 +6,9 @@
 //
 // 1. Find reductions over several indices, of a kind whose elements may be combined in any order.
 // 2. Find an index of the reduction and one of the statement of which only one sum is read, such as
-//    the place 2 h + i. All accesses, and all conditions, must be on that sum. Factors of a sum that
-//    follow from the reduction's index alone are weights of this axis, as in `g[i] * g[j] * x[…]`.
+//    the place 2 h + i. All accesses, and all conditions, must be on that sum. Factors of a sum
+//    that follow from the reduction's index alone are weights of this axis, as in `g[i] * g[j] *
+//    x[…]`.
 // 3. A new statement has the place for its index, and reduces over the other indices. The reduction
 //    then combines the new statement's results over the index that was found.
 // 4. Do the same with the new statement, which has one index less.
@@ -69,8 +70,7 @@ public:
 private:
   bool isSplittable();
   bool isWeight(Value factor, unsigned position, BlockArgument place);
-  std::optional<int64_t> strideOf(BlockArgument place, BlockArgument term,
-                                  ArrayRef<Value> factors);
+  std::optional<int64_t> strideOf(BlockArgument place, BlockArgument term, ArrayRef<Value> factors);
   std::optional<WindowAxis> findAxis();
   bool pays(const WindowAxis &axis);
   Value countPlaces(OpBuilder &builder, const WindowAxis &axis);
