@@ -388,8 +388,7 @@ TensorTables usualTables(KernelOp program, ModuleOp fused, ArrayRef<int64_t> dim
     if (count <= mostElements) // the interpreter goes through all that a table is made of
       given.insert(name);
   }
-  // The interpreter's results come first: what they hold is known.
-  TensorTables offsets;
+  TensorTables offsets; // what the interpreter computes comes first
   addOffsets(kernel, sizes, offsets);
   if (!given.empty())
     addComputed(kernel, sizes, given, dims, scalars, tables);
