@@ -6,8 +6,7 @@
 //
 //   s[t, y, x] = sum[r in 0..t + 1](w(t, r) * b[r, y] * c[r, x])
 //   out[t, x]  = sum[y](a[t, y] * s[t, y, x])
-//     =>                                              with t = L m + i, r = L m + j, e(m) = L m + L
-//     - 1
+//     => with t = L m + i, r = L m + j, e(m) = L m + L - 1
 //   states[m, y, x]  = sum[j in 0..L](w(e(m), r) * b[r, y] * c[r, x])
 //   carried[m, y, x] = the scan of states[m - 1, y, x], with the decay w(e(m - 1), e(m - 2))
 //   chunks[m, i, x]  = sum[j in 0..L](if j <= i then w(t, r) * sum[y](a[t, y] * b[r, y]) * c[r, x])
