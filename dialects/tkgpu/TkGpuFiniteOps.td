@@ -154,7 +154,7 @@ def TkGpu_PutElementOp : Op<TkGpu_Dialect, "put_element", [MemoryEffects<[MemWri
     The verifier requires a value of the buffer's element type.
 
     ```mlir
-    tkgpu.put_element %b, %out[%offset] : bf16, <bf16>
+    tkgpu.put_element %sum, %y[%place] : f32, <f32>
     ```
   }];
   let arguments = (ins AnyFloat:$value, TkGpu_BufferType:$buffer, Index:$offset);
