@@ -331,9 +331,7 @@ private:
     double instructions = 0, loaded = 0;
     llvm::DenseSet<Operation *> waiting;
     bool isStraight = true;
-    function.walk([&](Operation *op) {
-      if (op == function)
-        return;
+    function.getBody().walk([&](Operation *op) {
       isStraight &= op->getNumRegions() == 0 && !isReduction(op) && !isa<DotOp>(op);
       const bool isLoad =
           isa<gpu::LoadOp>(op) && op->getNumResults() == 1 && isTile(op->getResult(0));
@@ -355,13 +353,14 @@ private:
     return true;
   }
 
-  /// Asks for blocks; true if it did.
+  /// Asks for a number of blocks a multiprocessor; true if it did.
   static bool limitBlocks(FuncOp function) {
     int64_t across = -1, withLoads = 0, carried = 0;
     bool hasProduct = false, hasFunnels = false, hasStates = false;
     function.walk([&](Operation *op) {
       hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-      hasStates |= carriesStates(op), hasFunnels |= isa<FunnelOp>(op);
+      hasStates |= carriesStates(op);
+      hasFunnels |= isa<FunnelOp>(op);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         carried = std::max(carried, registersCarried(loop));
       if (!isReduction(op))

@@ -9,6 +9,9 @@
 // 2. The kernels of all launches but the first wait for all earlier launches to end, before they
 //    touch memory (`tkgpu.launch_wait`).
 //
+// The runtime starts a launch behind the one before it if its blocks could end up on few
+// multiprocessors (would_crowd, runtime/cuda/GpuLaunch.h).
+//
 // The first launch follows launches of others, and does not wait. No later pass may move loads: a
 // load has no effects in the IR, and must not move ahead of the wait.
 //
