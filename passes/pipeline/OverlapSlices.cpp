@@ -13,7 +13,8 @@
 //    next one before its last product, and carries the loaded fragments. Pure operations of the
 //    head that later operations use are computed again.
 // 3. The head after the last iteration is harmless. It waits for nothing and copies nothing,
-//    because its slices lie past the end, and reads a stage that nothing needs.
+//    because its slices lie past the end, and reads a stage that nothing needs. A head that copies
+//    its own iteration's slice, and waits for it, does not move.
 //
 //   for %k, %slot, %sum {                        async_wait; barrier; copy_async ...
 //     async_wait; barrier; copy_async ...        %a0 = local_load %s[%slot0]
@@ -90,9 +91,14 @@ bool SliceOverlap::takeHead() {
     operands.push_back(load);
   }
   Operation *end = operands[0]->isBeforeInBlock(operands[1]) ? operands[1] : operands[0];
-  bool waits = false, meets = false;
+  bool waits = false, meets = false, copies = false;
   for (Operation &op : *loop.getBody()) {
     if (!isOfHead(&op))
+      return false;
+    // A slice that is copied before a wait is the iteration's own. Past the end, its places are not
+    // masked; a later slice's are.
+    copies |= isa<CopyAsyncOp>(op);
+    if (copies && isa<AsyncWaitOp>(op))
       return false;
     head.insert(&op);
     if (auto load = dyn_cast<LocalLoadOp>(op))

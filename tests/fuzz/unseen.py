@@ -1,6 +1,6 @@
 """Random attention whose left-out places hold anything: the bits must be those of a run with zeros there.
 
-    unseen.py TKC --targets cpu,emu --count N [--seed S]
+    unseen.py TKC --targets cpu,emu --count N [--seed S] [--type T]
 
 A program is one of several forms (lengths, pages, packed sequences, keys left out one by one, documents, windows, two bounds,
 chunks of prefill, last queries of grouped heads) with random sizes, types, bounds and results. Then one value that some queries
@@ -33,9 +33,9 @@ def close(found, wanted, what):
 class Case:
     """A program, its inputs, and which of their elements no term reads."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, type=None):
         r = self.random = Random(seed)
-        self.type = r.of(("bf16", "bf16", "f16", "f32"))
+        self.type = r.of((type,) * 4 if type else ("bf16", "bf16", "f16", "f32"))
         self.batch, self.heads, self.groups = r.of((1, 2, 3)), r.of((1, 2, 4)), r.of((1, 2))
         self.heads *= self.groups
         self.rows, self.keys, self.width, self.columns = r.of(SIZES), r.of(SIZES), r.of(WIDTHS), r.of(WIDTHS)
@@ -229,11 +229,12 @@ def main():
     parser.add_argument("--targets", default="cpu,emu")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--type", help="the only element type; f64 has no other way to be chosen")
     options = parser.parse_args()
     wrong = 0
     for seed in range(options.seed, options.seed + options.count):
         for target in options.targets.split(","):
-            case, run = Case(seed), Runner(options.tkc, target)
+            case, run = Case(seed, options.type), Runner(options.tkc, target)
             FAILURES.clear()
             try:
                 wanted, found = case.run(run, 0), case.run(run, case.random.of(FILLINGS))
