@@ -37,6 +37,7 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
       *fact.upper > size)
     return false;
   // Of one value or none there is a loop, so that products in it have tiles of rows and columns.
+  // What is computed as one element has no tiles at all.
   auto isProduct = [&](tk::ReduceOp inner) {
     auto isTerm = [&](Value term) { return isContractionTerm(inner, term); };
     return (inner != op || op.getNumIndices() > 1) &&
@@ -44,7 +45,7 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
                ? WalkResult::interrupt()
                : WalkResult::advance();
   };
-  if (size == 1 && fact.exact != size && op.walk(isProduct).wasInterrupted())
+  if (size == 1 && fact.exact != size && (elementOf || op.walk(isProduct).wasInterrupted()))
     return false;
   llvm::SetVector<Value> free;
   collectFree(op, free);
