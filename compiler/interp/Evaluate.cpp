@@ -180,6 +180,11 @@ void Evaluation::run(const Body &body) {
     execute(instruction);
 }
 
+void Evaluation::run(const std::vector<const Instruction *> &instructions) {
+  for (const Instruction *instruction : instructions)
+    execute(*instruction);
+}
+
 void Evaluation::execute(const Instruction &instruction) {
   switch (instruction.code) {
   case Code::Load:
@@ -196,7 +201,8 @@ void Evaluation::execute(const Instruction &instruction) {
 }
 
 void Evaluation::load(const Instruction &instruction) {
-  const std::vector<int64_t> &shape = states[instruction.tensor].shape;
+  const TensorState &state = states[instruction.tensor];
+  const std::vector<int64_t> &shape = state.shape;
   int64_t position = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     int64_t index = frame[instruction.indices[axis]].i;
@@ -212,8 +218,47 @@ void Evaluation::load(const Instruction &instruction) {
   }
   if (counts && program.tensors[instruction.tensor].compute < 0)
     counts->isRead[instruction.tensor][position] = true;
+  if (const Cell *cells = state.input.data()) {
+    frame[instruction.destination] = cells[position];
+    return;
+  }
   // Evaluating a compute overwrites the slots of its own body only.
   frame[instruction.destination] = element(instruction.tensor, position);
+}
+
+/// Executes what all steps of the innermost loop have in common.
+void Evaluation::beginSteps(Reduction &reduction) {
+  run(reduction.ofOuter);
+  for (StepLoad &load : reduction.loads) {
+    const TensorState &state = states[load.load->tensor];
+    int64_t position = 0;
+    bool isInside = true;
+    load.stride = 0, load.extent = std::numeric_limits<int64_t>::max();
+    for (size_t axis = 0; axis < state.shape.size(); ++axis) {
+      const int64_t extent = state.shape[axis];
+      position *= extent, load.stride *= extent;
+      if (load.isIndex[axis]) {
+        load.stride += 1, load.extent = std::min(load.extent, extent);
+        continue;
+      }
+      const int64_t index = frame[load.load->indices[axis]].i;
+      isInside &= index >= 0 && index < extent;
+      position += index;
+    }
+    const Cell *cells = state.input.data();
+    load.cells = isInside && cells ? cells + position : nullptr;
+  }
+}
+
+/// Executes what a step of the innermost loop computes without accumulators.
+void Evaluation::takeStep(const Reduction &reduction, int64_t index) {
+  for (const StepLoad &step : reduction.loads) {
+    if (step.cells && index >= 0 && index < step.extent)
+      frame[step.load->destination] = step.cells[index * step.stride];
+    else
+      load(*step.load);
+  }
+  run(reduction.ofIndex);
 }
 
 void Evaluation::reduce(Reduction &reduction) {
@@ -267,11 +312,15 @@ void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Ce
   bool innermost = depth + 1 == rank;
   const int64_t length = std::max<int64_t>(upper - lower, 0);
   const int64_t step = isReordered && length > 2 ? stepOfOrder(orderOfSums, length) : 1;
+  // Operations are counted as often as the program has them.
+  const bool isOrdered = innermost && !counts && loop + 1 == rank;
+  if (isOrdered && length > 0)
+    beginSteps(reduction);
   for (int64_t n = 0, at = 0; n < length; ++n, at = (at + step) % length) {
     const int64_t i = lower + at;
     frame[reduction.body.arguments[loop]].i = i;
     if (innermost)
-      reduceStep(reduction, accumulators, first, i);
+      reduceStep(reduction, accumulators, first, i, isOrdered);
     else
       reduceOver(reduction, depth + 1, accumulators, first);
   }
@@ -285,12 +334,15 @@ Cell Evaluation::termOf(const Reduction &reduction, size_t k) const {
 }
 
 void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulators, bool &first,
-                            int64_t index) {
+                            int64_t index, bool isOrdered) {
   size_t n = reduction.kinds.size();
+  if (isOrdered)
+    takeStep(reduction, index);
   if (n == 1) {
     if (counts)
       ++counts->operations;
-    run(reduction.body);
+    if (!isOrdered)
+      run(reduction.body);
     Cell term = termOf(reduction, 0);
     ReduceKind kind = reduction.kinds[0];
     if (isArgReduction(kind)) {
@@ -318,6 +370,10 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
         accumulators[0].f = truncateToF32(accumulators[0].f);
       return;
     }
+    if (kind == ReduceKind::Sum && reduction.isFloat[0] && program.mode == Mode::F64) {
+      accumulators[0].f += term.f;
+      return;
+    }
     accumulators[0] = combine(kind, reduction.isFloat[0], reduction.widths[0], sumRounding(),
                               accumulators[0], term);
     return;
@@ -329,7 +385,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
   for (size_t k = 0; k < n; ++k) {
     for (size_t r = 0; r + 1 < n; ++r)
       frame[reduction.body.arguments[indices + r]] = accumulators[r];
-    run(reduction.body);
+    isOrdered ? run(reduction.ofStates) : run(reduction.body);
     Cell term = termOf(reduction, k);
     if (k > 0) {
       for (size_t r = 0; r + 1 < n; ++r) {

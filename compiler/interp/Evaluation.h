@@ -71,11 +71,14 @@ private:
   void reduceTile(const TensorSlot &slot, ComputeProgram &compute,
                   llvm::ArrayRef<TileReduction::Axis> axes, Cell &all);
   void run(const Body &body);
+  void run(const std::vector<const Instruction *> &instructions);
   void execute(const Instruction &instruction);
   void load(const Instruction &instruction);
+  void beginSteps(Reduction &reduction);
+  void takeStep(const Reduction &reduction, int64_t index);
   void reduce(Reduction &reduction);
-  void reduceStep(Reduction &reduction, std::vector<Cell> &accumulators, bool &first,
-                  int64_t index);
+  void reduceStep(Reduction &reduction, std::vector<Cell> &accumulators, bool &first, int64_t index,
+                  bool isOrdered);
   void reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,
                   bool &first);
   void scan(const Instruction &instruction);

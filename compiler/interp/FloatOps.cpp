@@ -77,9 +77,6 @@ bool floatBinary(const Instruction &in, double a, double b, double &r) {
 
 bool floatUnary(Code code, double a, double &r) {
   switch (code) {
-  case Code::RoundF:
-    r = a;
-    return true;
   case Code::NegF:
     r = -a;
     return true;

@@ -53,6 +53,8 @@ public:
   Cell operator[](int64_t position) const {
     return cells.empty() ? convert(position) : cells[position];
   }
+  /// The cells of a small tensor; else null.
+  const Cell *data() const { return cells.empty() ? nullptr : cells.data(); }
   std::vector<int64_t> shape;
 
 private:

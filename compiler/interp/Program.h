@@ -10,6 +10,8 @@
 #include "compiler/interp/Interpreter.h"
 #include "passes/analysis/TileReductions.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -141,6 +143,15 @@ struct Body {
   std::vector<int> yields;
 };
 
+/// A load of a parameter whose place is the innermost loop's index along some axes, and the same
+/// for all its steps along the others.
+struct StepLoad {
+  const Instruction *load = nullptr;
+  std::vector<bool> isIndex;      ///< by axis
+  const Cell *cells = nullptr;    ///< of index 0, while the loop runs; null: it is done as others
+  int64_t stride = 0, extent = 0; ///< of the index
+};
+
 /// A reduction. Its last result is kept: of the elements of a row, most ask for the same one.
 struct Reduction {
   std::vector<int> outer; ///< slots from outside that it depends on
@@ -158,6 +169,10 @@ struct Reduction {
   int64_t termsInGroup = 0;
   std::vector<double> group; ///< terms not yet added, of factors of 8 bits
   Body body, rescale;
+  /// The body's instructions, by what changes their operands: neither the innermost loop nor an
+  /// accumulator, that loop alone, and an accumulator.
+  std::vector<const Instruction *> ofOuter, ofIndex, ofStates;
+  std::vector<StepLoad> loads; ///< instead of those of ofIndex
 };
 
 /// Prefixes are usually asked for in order: the last one is kept and extended.
@@ -172,6 +187,9 @@ struct ScanState {
   Cell accumulator{};
   bool valid = false;
 };
+
+/// Fills the lists of the body's instructions. `isParameter` says of a tensor whether it is one.
+void orderBody(Reduction &reduction, llvm::function_ref<bool(int)> isParameter);
 
 /// A parameter or the result of a compute.
 struct TensorSlot {

@@ -90,12 +90,37 @@ void mixed(const Instruction &in, Cell *frame, Rounding &rounding) {
 void executeScalar(const Instruction &in, Cell *frame, Rounding &rounding) {
   double real = 0;
   int64_t integer = 0;
+  switch (in.code) { // most instructions are one of these
+  case Code::AddF:
+    frame[in.destination].f = rounded(in, frame[in.a].f + frame[in.b].f, rounding);
+    return;
+  case Code::MulF:
+    if (in.cutsFactors)
+      break;
+    frame[in.destination].f = rounded(in, frame[in.a].f * frame[in.b].f, rounding);
+    return;
+  case Code::RoundF:
+    frame[in.destination].f = rounded(in, frame[in.a].f, rounding);
+    return;
+  case Code::AddI:
+    integer = static_cast<int64_t>(static_cast<uint64_t>(frame[in.a].i) +
+                                   static_cast<uint64_t>(frame[in.b].i));
+    frame[in.destination].i = wrapTo(in.width, integer);
+    return;
+  case Code::And:
+    frame[in.destination].i = wrapTo(in.width, frame[in.a].i & frame[in.b].i);
+    return;
+  default:
+    break;
+  }
   if (in.code >= Code::AddF && in.code <= Code::CopySign) {
     floatBinary(in, frame[in.a].f, frame[in.b].f, real);
     frame[in.destination].f = rounded(in, real, rounding);
-  } else if (floatUnary(in.code, in.a >= 0 ? frame[in.a].f : 0.0, real)) {
+  } else if (in.code >= Code::NegF && in.code <= Code::Trunc) {
+    floatUnary(in.code, frame[in.a].f, real);
     frame[in.destination].f = rounded(in, real, rounding);
-  } else if (in.a >= 0 && in.b >= 0 && integerBinary(in, frame[in.a].i, frame[in.b].i, integer)) {
+  } else if (((in.code >= Code::AddI && in.code <= Code::ShrU) || in.code == Code::PowI) &&
+             integerBinary(in, frame[in.a].i, frame[in.b].i, integer)) {
     frame[in.destination].i = wrapTo(in.width, integer);
   } else {
     mixed(in, frame, rounding);

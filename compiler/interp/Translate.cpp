@@ -146,6 +146,12 @@ private:
     instruction.rounds = roundsOf(op, instruction.code);
     if (!known)
       fail("operation '" + op->getName().getStringRef() + "'");
+    // A wider type holds the number that a narrower one holds.
+    if (instruction.code == Code::RoundF &&
+        (isa<arith::ExtFOp>(op) || instruction.rounds == Rounds::No)) {
+      slots[op->getResult(0)] = instruction.a;
+      return;
+    }
     into.push_back(std::move(instruction));
   }
 
@@ -250,6 +256,7 @@ private:
     reduction->cutsAccumulator = op.getPrecision() == Precision::Fast;
     if (program->mode == Mode::Typed && op.getPrecision() == Precision::TF32)
       cutFactors(op, reduction->body);
+    orderBody(*reduction, [&](int tensor) { return program->tensors[tensor].compute < 0; });
     instruction.reduction = std::move(reduction);
     return true;
   }

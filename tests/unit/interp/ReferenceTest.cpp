@@ -241,3 +241,28 @@ TEST_CASE("two results differ at the first element beyond the tolerance") {
                        DType::i32, 100, false)
             .first == 1);
 }
+
+TEST_CASE(
+    "elements that steps load a stride apart end with their tensor, and have its pad outside") {
+  const std::vector<float> x = {1, 2, 4, 8}, w = {3, 5, 7, 11};
+  Kernel window("kernel k(x: f32[N], w: f32[N]) -> (y: f32[1]) {\n"
+                "  y[i] = sum[r in -2..N + 2](pad(x[r], 100.0) * pad(w[3 - r], 10.0)) }",
+                {x, w});
+  CHECK(window.exact() == 4 * 100 * 10 + 1 * 11 + 2 * 7 + 4 * 5 + 8 * 3);
+  Kernel outside("kernel k(x: f32[N]) -> (y: f32[1]) {\n"
+                 "  y[i] = sum[r](x[r] + pad(x[i - 1], 0.5)) }",
+                 {x});
+  CHECK(outside.exact() == 1 + 2 + 4 + 8 + 4 * 0.5);
+  Kernel empty("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[r in 2..2](x[r]) + x[0] }", {x});
+  CHECK(empty.exact() == 1);
+}
+
+TEST_CASE("what rests on an accumulator is computed again for each of several") {
+  const std::vector<float> x = {0, 1, 3, 2};
+  Kernel softmax("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j](softmax[j](x[j]) * x[j]) }",
+                 {x});
+  double sum = 0, weighted = 0;
+  for (double value : x)
+    sum += std::exp(value), weighted += std::exp(value) * value;
+  CHECK(std::abs(softmax.exact() - weighted / sum) < 1e-15 * 8);
+}
