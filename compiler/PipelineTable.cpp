@@ -311,6 +311,13 @@ static const PatternRow orderPatterns[] = {
      "Contractions are where they stay; operations that do not feed them go behind them."},
 };
 
+static const PatternRow tilePatterns[] = {
+    {"next-slices", "tk-overlap-slices", "overlap", "",
+     "Barriers are placed: the next slice's first fragments are loaded under a contraction."},
+    {"elements", "tk-recompute-elements", "masks", "",
+     "Tiles are final: elements of those that are stored may be computed again."},
+};
+
 static const PatternRow launchPatterns[] = {
     {"last-blocks", "tk-join-launches", "", "",
      "Kernels are final: a kernel's last thread blocks do the next kernel's work."},
@@ -330,10 +337,8 @@ static const PassRow finishRows[] = {
     {"tk-limit-registers", "registers", "", "The registers that a thread needs are known."},
     {"tk-plan-shared-memory", "shared-memory", "tk-plan-shared-memory",
      "No operation that touches memory moves any more: offsets, waits and barriers are placed."},
-    {"tk-overlap-slices", "overlap", "",
-     "Barriers are placed: the next slice's first fragments are loaded under a contraction."},
-    {"tk-recompute-elements", "masks", "",
-     "No tile that is stored is cut or moved any more: elements of it may be computed again."},
+    {"tk-finish-tiles", "shared-memory", "",
+     "Barriers are placed, and no tile that is stored is cut or moved any more.", tilePatterns},
     {"tk-finish-launches", "launches", "",
      "Kernels are final: what is left is how they are launched.", launchPatterns},
 };
