@@ -59,7 +59,8 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
   OpBuilder builder(compute);
   auto schedule = gpu::getTiles(compute);
   // The counters stand where the indices do, so that neighbours stay neighbours.
-  SmallVector<int64_t> positions, counters(added.reduced.size()), tile(schedule.getTile());
+  SmallVector<int64_t> positions, counters(added.reduced.size()), tile(schedule.getTile()),
+      step(schedule.getStep());
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
   SmallVector<Value> extents(compute.getExtents());
   for (unsigned index : added.positions) {
@@ -82,6 +83,8 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
     indexNames.push_back(builder.getStringAttr((countsBlocks ? "blocks_" : "tiles_") +
                                                cast<StringAttr>(indexNames[index]).getValue()));
     tile.push_back(1);
+    if (!step.empty())
+      step.push_back(1);
   }
   SmallVector<int64_t> shape;
   for (int64_t position : positions)
@@ -99,7 +102,7 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
   auto tiles = gpu::ScheduleAttr::get(
       builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(), schedule.getWarps(),
       schedule.getPerThread(), schedule.getVector(), schedule.getStages(), schedule.getGroup(),
-      schedule.getPersistent(), schedule.getCluster(), schedule.getStep(), schedule.getTeams());
+      schedule.getPersistent(), schedule.getCluster(), step, schedule.getTeams());
   ComputeOp result = recreate(compute, results, tiles, indexNames, extents);
   compute->replaceAllUsesWith(result->getResults().drop_back());
   compute->erase();

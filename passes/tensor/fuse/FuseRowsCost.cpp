@@ -68,6 +68,18 @@ static bool runsAcross(ReduceOp reduce) {
   return isAcross;
 }
 
+/// True if `reduce` reads neighbours in memory one after the other. No block has the row that it
+/// reduces where it does not.
+static bool runsAlong(ReduceOp reduce) {
+  bool isAlong = false;
+  reduce.getBody().walk([&](LoadOp load) {
+    for (Value place : load.getIndices().take_back(1))
+      for (BlockArgument index : getIterationIndices(place))
+        isAlong |= reduce->isAncestor(index.getOwner()->getParentOp());
+  });
+  return isAlong;
+}
+
 /// True if `reduce` ranges over exactly the extra index, which is not the last one, and neighbours
 /// in memory are of other indices: a block holds such columns, if they are short.
 static bool isColumnOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
@@ -239,7 +251,7 @@ std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &r
     return delaysParts(reduce, read)
                ? std::optional<std::string>("parts of what its reader reduces would wait for it")
                : std::nullopt;
-  if (isRowOf(reduce, reach.extra, read.consumer) && !runsAcross(reduce) &&
+  if (isRowOf(reduce, reach.extra, read.consumer) && runsAlong(reduce) && !runsAcross(reduce) &&
       !followsProduct(read.consumer)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
       return "there are few rows, longer than what blocks hold together";
