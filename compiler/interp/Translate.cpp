@@ -7,6 +7,7 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -261,11 +262,20 @@ private:
     return true;
   }
 
+  /// What `term` is but for its sign, or where a condition leaves it in; else null.
+  static Value withoutSignOrMask(Value term) {
+    if (auto negation = term.getDefiningOp<arith::NegFOp>())
+      return negation.getOperand();
+    auto choice = term.getDefiningOp<arith::SelectOp>();
+    return choice && matchPattern(choice.getFalseValue(), m_AnyZeroFloat()) ? choice.getTrueValue()
+                                                                            : Value();
+  }
+
   /// A product in tf32 cuts its factors off: whoever sums products of f32 may do so.
   void cutFactors(ReduceOp op, Body &body) {
     for (Value term : op.getYield().getValues()) {
-      while (auto negation = term.getDefiningOp<arith::NegFOp>())
-        term = negation.getOperand();
+      while (Value inner = withoutSignOrMask(term))
+        term = inner;
       auto product = term.getDefiningOp<arith::MulFOp>();
       if (!product || !product.getType().isF32())
         continue;
@@ -300,8 +310,8 @@ private:
     if (product && product.getType().isF32()) {
       collectFactors(product.getLhs(), op, factors);
       collectFactors(product.getRhs(), op, factors);
-    } else if (auto negation = term.getDefiningOp<arith::NegFOp>()) {
-      collectFactors(negation.getOperand(), op, factors);
+    } else if (Value inner = withoutSignOrMask(term)) {
+      collectFactors(inner, op, factors);
     } else {
       factors.push_back(term);
     }

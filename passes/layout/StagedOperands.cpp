@@ -10,6 +10,7 @@
 #include "passes/layout/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -22,14 +23,25 @@ static bool dependsOnRank(Value value) {
   return op && (isa<ClusterRankOp>(op) || llvm::any_of(op->getOperands(), dependsOnRank));
 }
 
+/// Do the blocks of a cluster execute `op` equally often? A range that ends with the rows of a tile
+/// is of another length in each.
+static bool isAlikeInCluster(Operation *op) {
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (dependsOnRank(loop.getLowerBound()) || dependsOnRank(loop.getUpperBound()))
+      return false;
+  return true;
+}
+
 /// The tensor's axis along which the tile's rows lie, if all blocks of a cluster want the same tile
-/// and each can bring whole groups of eight rows, within which chunks are permuted.
-std::optional<unsigned> StagedOperands::sharedRows(const BulkBox &box) {
+/// of `load` and each can bring whole groups of eight rows, within which chunks are permuted.
+std::optional<unsigned> StagedOperands::sharedRows(const BulkBox &box, Operation *load) {
   SharedType shared = box.shared;
   int64_t rows = shared.getShape()[shared.getAxisOrder()[1]], cluster = function.getCluster();
   if (cluster == 1 || box.end || box.places || rows % (8 * cluster) != 0 ||
-      llvm::any_of(box.coordinates,
-                   [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
+      !isAlikeInCluster(load) || llvm::any_of(box.coordinates, [](ArrayRef<Value> summands) {
+        return llvm::any_of(summands, dependsOnRank);
+      }))
     return std::nullopt;
   return box.rowsAxis();
 }
@@ -60,7 +72,7 @@ Value StagedOperands::stage(Value operand, bool isMultiplied) {
   box.roundsToTf32 =
       isMultiplied && cast<RankedTensorType>(operand.getType()).getElementType().isF32();
   IntegerAttr multicast;
-  if (std::optional<unsigned> axis = sharedRows(box)) {
+  if (std::optional<unsigned> axis = sharedRows(box, load)) {
     multicast = builder.getI64IntegerAttr(*axis);
     box.box[*axis] /= function.getCluster();
   }

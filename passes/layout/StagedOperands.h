@@ -36,7 +36,7 @@ private:
     mlir::Value plain, before;
     mlir::Value arePanelsInside; ///< an i1; null: all panels begin inside the tensor
   };
-  std::optional<unsigned> sharedRows(const BulkBox &box);
+  std::optional<unsigned> sharedRows(const BulkBox &box, mlir::Operation *load);
   mlir::Value mapOf(const BulkBox &box);
   mlir::Value endCopy(const BulkBox &box, Maps maps, mlir::ValueRange base, mlir::Value isInside,
                       llvm::SmallVectorImpl<mlir::Value> &coordinates);

@@ -109,8 +109,12 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
     return llvm::all_of(value.axes,
                         [&](unsigned axis) { return llvm::is_contained(wanted, axis); });
   };
-  if (mask && !fits(*mask))
-    mask = limitMask(k);
+  if (mask && !fits(*mask)) {
+    // The other factor is zero outside the bounds. An element of a tensor that is not finite there
+    // is one that rows see, or has the result computed again (ResultElements.h).
+    const bool isLoaded = withoutExtension(factor).getDefiningOp<LoadOp>() != nullptr;
+    mask = isLoaded && axes[k].coveringExtent ? std::nullopt : limitMask(k);
+  }
   std::optional<TileValue> limit = limitMask(k);
   bool needsMask = mask && !(limit && mask->value == limit->value &&
                              llvm::is_contained(zeroOutside.lookup(tile.value), k));

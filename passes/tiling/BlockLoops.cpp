@@ -300,7 +300,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
       (getSizeFact(kernel, upperBound).divisor % size == 0 || isMultiple(to, size));
   axes[id].limit = isWhole && (upper.axes.empty() || isProducts) ? Value() : to;
   // Operands of products are masked behind their loads, which may bring elements that no term has.
-  if (isWhole && isProducts && !upper.axes.empty() && lower.axes.empty()) {
+  if (isProducts && upper.axes.empty() != lower.axes.empty()) {
     axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
     axes[id].coversTiles = axes[id].coveringExtent && getConstantIndex(lowerBound) == 0 &&
                            getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
@@ -317,6 +317,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     Value end = arith::MinSIOp::create(b, loc, middle, to);
     carried = loop(reduction, position, from, end, carried);
     axes[id].lower.reset();
+    axes[id].coveringExtent = Value();
     carried = loop(reduction, position, middle, to, carried);
     axes[id].lower = lower;
     return carried;

@@ -245,7 +245,20 @@ void BlockProgram::addUnseenMasks(Value value, SmallVectorImpl<TileValue> &masks
   }
 }
 
-/// Does every index of a load that uses `axis` stand for the extent at which its range ends?
+/// Is `extent` `size`, or that rounded up to a multiple?
+static bool isRoundedUp(Value extent, Value size) {
+  if (extent == size)
+    return true;
+  auto product = extent.getDefiningOp<arith::MulIOp>();
+  auto count = product ? product.getLhs().getDefiningOp<FloorDivOp>() : FloorDivOp();
+  auto sum = count ? count.getLhs().getDefiningOp<arith::AddIOp>() : arith::AddIOp();
+  const std::optional<int64_t> multiple = count ? getConstantIndex(count.getRhs()) : std::nullopt;
+  return sum && multiple && getConstantIndex(product.getRhs()) == multiple &&
+         sum.getLhs() == size && getConstantIndex(sum.getRhs()) == *multiple - 1;
+}
+
+/// Does every index of a load that uses `axis` stand for the extent at which its range ends, or for
+/// that rounded up?
 bool BlockProgram::isCovered(LoadOp op, ArrayRef<Value> places, unsigned axis,
                              ArrayRef<Value> extents) {
   Value covering = axes[axis].coveringExtent;
@@ -255,7 +268,7 @@ bool BlockProgram::isCovered(LoadOp op, ArrayRef<Value> places, unsigned axis,
     if (!axesOf(value).contains(axis))
       continue;
     auto bare = axisOf.find(value);
-    if (bare == axisOf.end() || bare->second != axis || extent != covering)
+    if (bare == axisOf.end() || bare->second != axis || !isRoundedUp(extent, covering))
       return false;
   }
   return true;

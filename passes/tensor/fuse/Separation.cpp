@@ -26,9 +26,9 @@ Indices tk::indicesOf(Operation *op) {
   return indices;
 }
 
-/// Is there memory for values of `type`? Smaller floats would be rounded.
+/// Is there memory for values of `type`? Smaller ones would be rounded.
 static bool isStorable(Type type) {
-  return type.isSignlessInteger() || (isa<FloatType>(type) && type.getIntOrFloatBitWidth() >= 32);
+  return (isa<FloatType>(type) || type.isSignlessInteger()) && type.getIntOrFloatBitWidth() >= 32;
 }
 
 /// Where the values of an index end.

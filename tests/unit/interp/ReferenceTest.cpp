@@ -71,7 +71,7 @@ TEST_CASE("arithmetic that is rounded leaves roundings to types of storage out")
   CHECK(stored.naive() == 1.0);
 }
 
-TEST_CASE("a naive product in tf32 cuts its factors off where the product is negated") {
+TEST_CASE("a naive product in tf32 cuts its factors off where the product is negated or masked") {
   const std::vector<float> justAboveOne = {1.0F + 0x1p-20F};
   Kernel product("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j; tf32](x[j] * x[j]) }",
                  {justAboveOne});
@@ -79,6 +79,10 @@ TEST_CASE("a naive product in tf32 cuts its factors off where the product is neg
   Kernel negated("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j; tf32](-(-(-(x[j] * x[j])))) }",
                  {justAboveOne});
   CHECK(negated.naive() == -1.0);
+  Kernel bounded(
+      "kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j in 0..i + 1; tf32](x[j] * x[j]) }",
+      {justAboveOne});
+  CHECK(bounded.naive() == 1.0);
 }
 
 TEST_CASE("a naive sum of products of 8-bit floats keeps 14 bits, of the largest and of its own") {
