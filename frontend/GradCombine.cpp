@@ -167,6 +167,9 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
     product.above[paddedFactor] = call("pad", {product.above[paddedFactor], real(0)});
   conditions.insert(conditions.end(), bounds.begin(), bounds.end());
   conditions.insert(conditions.end(), solution.conditions.begin(), solution.conditions.end());
+  if (c.isPiece)
+    for (std::vector<TermPtr> *terms : {&product.above, &product.below, &conditions})
+      std::transform(terms->begin(), terms->end(), terms->begin(), withShortSums);
 
   // 3. What does not depend on the loops that remain leaves the sum.
   std::vector<TermPtr> above, below, outerAbove, outerBelow, inner, outer;
@@ -214,11 +217,16 @@ TermPtr GradKernel::combine(const std::string &name, const std::vector<IndexRef>
     std::vector<TermPtr> terms;
   };
   std::vector<Group> groups;
+  std::vector<Contribution> pieces;
   for (const Contribution &c : list) {
     if (TermPtr sum = sumOfDiagonals(name, at, c)) {
       groups.push_back({nullptr, {}, {sum}});
       continue;
     }
+    for (Contribution &piece : piecesOf(c, at))
+      pieces.push_back(std::move(piece));
+  }
+  for (const Contribution &c : pieces) {
     Solution solution = solve(c, at);
     TermPtr factor = c.factor ? substitute(c.factor, solution.by) : nullptr;
     bool isInside = factor && rests(factor, solution.rest);

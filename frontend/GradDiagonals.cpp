@@ -132,7 +132,10 @@ std::string GradKernel::storeDiagonals(const std::string &name, const std::vecto
       diagonals.isSum ? add(a, b) : add(diagonals.isLater ? sub(b, a) : sub(a, b), diagonals.last);
   const std::string sums = fresh(name + "_diagonals");
   // Conditions bound the loop that is left: half of all pairs of a diagonal and a row exist.
-  emit(sums, over, build(along, solve(along, over), /*withFactor=*/true, /*mayPad=*/false));
+  emit(sums, over,
+       diagonalsOf(over, along)
+           ? sumOfDiagonals(sums, over, along)
+           : build(along, solve(along, over), /*withFactor=*/true, /*mayPad=*/false));
   storedDiagonals.push_back({c, sums});
   return sums;
 }
@@ -213,8 +216,16 @@ TermPtr GradKernel::sumOfDiagonals(const std::string &name, const std::vector<In
   for (IndexRef own : at)
     read.push_back(indexTerm(own));
   read[diagonals->axis] = indexTerm(diagonal);
-  const TermPtr isHere = binary(BinaryOp::Eq, key, indexTerm(at[diagonals->axis]));
-  return reduction(ast::ReduceKind::Sum, {diagonal}, where({isHere}, access(sums, read)));
+  Contribution whole;
+  whole.loops = {diagonal};
+  for (IndexRef own : at)
+    whole.at.push_back(indexTerm(own));
+  whole.at[diagonals->axis] = key;
+  whole.value = access(sums, read);
+  TermPtr total = real(0);
+  for (const Contribution &piece : piecesOf(whole, at))
+    total = add(total, build(piece, solve(piece, at), /*withFactor=*/true));
+  return total;
 }
 
 } // namespace tk::grad

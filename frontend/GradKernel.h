@@ -70,6 +70,7 @@ private:
     TermPtr factor; ///< null: 1. Contributions with equal factors are added up first.
     ast::ReduceModifier modifier = ast::ReduceModifier::None;
     const Statement *from = nullptr;
+    bool isPiece = false; ///< of an index of several pieces, whose bounds are sums of many terms
   };
 
   /// Where the rules are in a statement.
@@ -91,7 +92,9 @@ private:
     Substitution by;
     std::vector<Solved> solved;
     std::vector<TermPtr> conditions;
-    std::vector<IndexRef> rest; ///< loops that remain
+    std::vector<IndexRef> rest;        ///< loops that remain
+    bool isSplit = false;              ///< into the digits of a loop
+    std::vector<std::size_t> unsolved; ///< axes whose equations are among the conditions
   };
 
   // Resolving (GradResolve.cpp)
@@ -214,6 +217,13 @@ private:
   bool solveAxis(const Contribution &c, const TermPtr &index, IndexRef at, Solution &out);
   bool solveShifted(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
   bool solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
+  bool solveDigits(const TermPtr &index, IndexRef at, Solution &out);
+  bool splitLoops(std::vector<TermPtr> &open, Solution &out);
+  void solveOpen(const Contribution &c, const std::vector<IndexRef> &at, std::vector<TermPtr> &open,
+                 Solution &out);
+  // Axes of several pieces (GradPieces.cpp)
+  std::vector<Contribution> piecesOf(const Contribution &c, const std::vector<IndexRef> &at);
+  bool narrow(Contribution &piece, const Solution &solution);
   void settle(IndexRef loop, TermPtr value, std::vector<TermPtr> bounds, Solution &out);
 
   // What is computed again (GradCopies.cpp)

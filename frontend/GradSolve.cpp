@@ -108,6 +108,12 @@ bool GradKernel::solveShifted(const TermPtr &index, IndexRef at, IndexRef loop, 
   return true;
 }
 
+/// Is `rest` a loop of `loops` over 0..c, so that `c * l + rest` has one quotient and remainder?
+static bool isDigit(const TermPtr &rest, const TermPtr &c, const std::vector<IndexRef> &loops) {
+  return rest->kind == TermKind::Index && rest->index->lo->isInt(0) && equal(rest->index->hi, c) &&
+         std::find(loops.begin(), loops.end(), rest->index) != loops.end();
+}
+
 /// Solves `index == at` for a loop that stands in it once with a factor, or below `/` or `%`.
 bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out) {
   TermPtr x = indexTerm(at);
@@ -161,9 +167,7 @@ bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, S
     return true;
   }
   // c * l + m with m in 0..c: quotient and remainder.
-  if (rest->kind == TermKind::Index && rest->index->lo->isInt(0) &&
-      equal(rest->index->hi, coefficient) &&
-      std::find(out.rest.begin(), out.rest.end(), rest->index) != out.rest.end()) {
+  if (isDigit(rest, coefficient, out.rest)) {
     TermPtr quotient = binary(BinaryOp::Div, x, coefficient);
     std::vector<TermPtr> bounds = boundsOf(loop, quotient);
     if (loop->lo->isInt(0) && at->lo->isInt(0))
@@ -204,37 +208,175 @@ static void putCheapestFirst(const std::vector<IndexRef> &own, std::vector<Index
 bool GradKernel::solveAxis(const Contribution &c, const TermPtr &index, IndexRef at,
                            Solution &out) {
   std::vector<IndexRef> loops;
-  for (IndexRef loop : c.loops)
-    if (std::find(out.rest.begin(), out.rest.end(), loop) != out.rest.end() &&
-        mentions(index, loop))
+  for (IndexRef loop : out.rest)
+    if (mentions(index, loop))
       loops.push_back(loop);
   if (c.from)
     putCheapestFirst(c.from->indices, loops);
-  for (IndexRef loop : loops)
-    if (solveLinear(index, at, loop, out))
-      return true;
+  // Of the digits of two loops, short ones of a known length remain.
+  auto tryAll = [&](auto &&isFirst) {
+    return std::any_of(loops.begin(), loops.end(), [&](IndexRef loop) {
+      return isFirst(loop) && solveLinear(index, at, loop, out);
+    });
+  };
+  auto isKnown = [&](IndexRef loop) { return out.isSplit && loop->hi->kind == TermKind::Int; };
+  return tryAll([&](IndexRef loop) { return !isKnown(loop); }) || tryAll(isKnown);
+}
+
+/// Solves `c * l + m == at` for both loops, where m is in 0..c.
+bool GradKernel::solveDigits(const TermPtr &index, IndexRef at, Solution &out) {
+  TermPtr coefficient, rest;
+  for (IndexRef loop : out.rest)
+    if (mentions(index, loop) && decompose(index, loop, coefficient, rest) &&
+        freeIndices(coefficient).empty() && isDigit(rest, coefficient, out.rest))
+      return solveLinear(index, at, loop, out);
   return false;
 }
 
-GradKernel::Solution GradKernel::solve(const Contribution &c, const std::vector<IndexRef> &at) {
-  Solution out;
-  out.rest = c.loops;
-  std::vector<bool> isDone(at.size(), false);
-  solveBare(c, at, isDone, out);
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (std::size_t axis = 0; axis < at.size(); ++axis)
-      if (!isDone[axis] && solveAxis(c, substitute(c.at[axis], out.by), at[axis], out))
-        isDone[axis] = progress = true;
+/// `term / c` if c divides all terms of it, as 16 does 16 * P + 48; null otherwise.
+static TermPtr dividedBy(const TermPtr &term, const TermPtr &c) {
+  if (equal(term, c))
+    return integer(1);
+  if (term->kind == TermKind::Int)
+    return c->kind == TermKind::Int && c->intValue > 0 && term->intValue % c->intValue == 0
+               ? integer(term->intValue / c->intValue)
+               : nullptr;
+  if (term->is(BinaryOp::Mul))
+    for (std::size_t n : {0U, 1U})
+      if (TermPtr quotient = dividedBy(term->args[n], c))
+        return mul(quotient, term->args[1 - n]);
+  if (!term->is(BinaryOp::Add) && !term->is(BinaryOp::Sub))
+    return nullptr;
+  TermPtr a = dividedBy(term->args[0], c), b = dividedBy(term->args[1], c);
+  return a && b ? binary(term->op, a, b) : nullptr;
+}
+
+namespace {
+/// How often a loop stands in quotients and remainders by one divisor, and anywhere else.
+struct Digits {
+  IndexRef loop;
+  TermPtr divisor;
+  unsigned quotients = 0, remainders = 0, others = 0;
+
+  void count(const Term &term) {
+    for (const TermPtr &arg : term.args) {
+      if (arg->kind != TermKind::Index || arg->index != loop) {
+        count(*arg);
+        continue;
+      }
+      const bool isQuotient = term.is(BinaryOp::Div), isRemainder = term.is(BinaryOp::Rem);
+      const bool isFirst =
+          (isQuotient || isRemainder) && arg == term.args[0] && freeIndices(term.args[1]).empty();
+      if (isFirst && !divisor)
+        divisor = term.args[1];
+      const bool isDigit = isFirst && equal(divisor, term.args[1]);
+      quotients += isDigit && isQuotient;
+      remainders += isDigit && isRemainder;
+      others += !isDigit;
+    }
   }
-  for (std::size_t axis = 0; axis < at.size(); ++axis) {
-    if (isDone[axis])
+};
+} // namespace
+
+/// `term` with the two digits of a loop, which has become `value`, in place of its quotients and
+/// remainders.
+static TermPtr withDigits(const TermPtr &term, const TermPtr &value, const TermPtr &divisor,
+                          const TermPtr &quotient, const TermPtr &remainder) {
+  const bool isQuotient = term->is(BinaryOp::Div);
+  if ((isQuotient || term->is(BinaryOp::Rem)) && equal(term->args[0], value) &&
+      equal(term->args[1], divisor))
+    return isQuotient ? quotient : remainder;
+  if (term->args.empty())
+    return term;
+  std::vector<TermPtr> args;
+  for (const TermPtr &arg : term->args)
+    args.push_back(withDigits(arg, value, divisor, quotient, remainder));
+  return withArgs(term, std::move(args));
+}
+
+/// A loop l that the open axes have as both `l / c` and `l % c` becomes two loops, over the
+/// quotients and over the remainders: of x[l / W + r, l % W + s] either axis has one of them.
+bool GradKernel::splitLoops(std::vector<TermPtr> &open, Solution &out) {
+  bool isSplit = false;
+  for (IndexRef loop : std::vector<IndexRef>(out.rest)) {
+    Digits digits{loop, nullptr};
+    for (const TermPtr &index : open)
+      if (index)
+        digits.count(*binary(BinaryOp::Eq, index, integer(0)));
+    if (!loop->lo->isInt(0) || digits.quotients == 0 || digits.remainders == 0 || digits.others > 0)
       continue;
-    TermPtr index = substitute(c.at[axis], out.by), x = indexTerm(at[axis]);
-    if (!equal(index, x))
-      out.conditions.push_back(binary(BinaryOp::Eq, index, x));
+    const TermPtr &c = digits.divisor;
+    TermPtr turns = dividedBy(loop->hi, c);
+    const bool isMultiple = turns != nullptr;
+    if (!turns)
+      turns = binary(BinaryOp::Div, add(loop->hi, sub(c, integer(1))), c);
+    IndexRef high = makeIndex(loop->name, integer(0), turns);
+    IndexRef low = makeIndex(loop->name, integer(0), c);
+    const TermPtr value = add(mul(indexTerm(high), c), indexTerm(low));
+    std::vector<TermPtr> bounds;
+    if (!isMultiple)
+      bounds.push_back(binary(BinaryOp::Lt, value, loop->hi));
+    settle(loop, value, bounds, out);
+    out.rest.push_back(high);
+    out.rest.push_back(low);
+    for (TermPtr &index : open)
+      if (index)
+        index = withDigits(substitute(index, {{loop, value}}), value, c, indexTerm(high),
+                           indexTerm(low));
+    isSplit = true;
   }
-  return out;
+  return isSplit;
+}
+
+/// Solves the axes in turn, those of digits first if loops were split. An axis of `open` that is
+/// solved becomes null.
+void GradKernel::solveOpen(const Contribution &c, const std::vector<IndexRef> &at,
+                           std::vector<TermPtr> &open, Solution &out) {
+  auto pass = [&](auto &&solveOne) {
+    bool progress = false;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      if (!open[axis] || !solveOne(substitute(open[axis], out.by), at[axis]))
+        continue;
+      open[axis] = nullptr;
+      progress = true;
+    }
+    return progress;
+  };
+  auto digits = [&](const TermPtr &index, IndexRef x) { return solveDigits(index, x, out); };
+  auto any = [&](const TermPtr &index, IndexRef x) { return solveAxis(c, index, x, out); };
+  while ((out.isSplit && pass(digits)) || pass(any)) {
+  }
+}
+
+GradKernel::Solution GradKernel::solve(const Contribution &c, const std::vector<IndexRef> &at) {
+  auto attempt = [&](bool maySplit, Solution &out) {
+    out.rest = c.loops;
+    std::vector<bool> isDone(at.size(), false);
+    solveBare(c, at, isDone, out);
+    std::vector<TermPtr> open;
+    for (std::size_t axis = 0; axis < at.size(); ++axis)
+      open.push_back(isDone[axis] ? nullptr : substitute(c.at[axis], out.by));
+    out.isSplit = maySplit && splitLoops(open, out);
+    if (maySplit && !out.isSplit)
+      return false;
+    solveOpen(c, at, open, out);
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      if (!open[axis])
+        continue;
+      TermPtr index = substitute(open[axis], out.by), x = indexTerm(at[axis]);
+      if (equal(index, x))
+        continue;
+      out.conditions.push_back(binary(BinaryOp::Eq, index, x));
+      out.unsolved.push_back(axis);
+    }
+    return true;
+  };
+  Solution plain, split;
+  attempt(false, plain);
+  if (plain.unsolved.empty() || !attempt(true, split) ||
+      split.unsolved.size() >= plain.unsolved.size())
+    return plain;
+  return split;
 }
 
 } // namespace tk::grad

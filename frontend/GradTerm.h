@@ -137,6 +137,10 @@ std::string printTerm(const TermPtr &term);
 /// `coefficient * loop + rest`, neither of which depends on the loop; false if the term is none.
 bool decompose(const TermPtr &term, IndexRef loop, TermPtr &coefficient, TermPtr &rest);
 
+/// The same term with the constants of each sum of names, indices and integers added up, and what
+/// cancels left out: `h - -1 + -1` is `h`.
+TermPtr withShortSums(const TermPtr &term);
+
 } // namespace tk::grad
 
 #endif // TK_FRONTEND_GRADTERM_H

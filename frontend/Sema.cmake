@@ -9,6 +9,7 @@ add_library(tk_frontend STATIC
   GradDiagonals.cpp
   Gradient.cpp
   GradOperands.cpp
+  GradPieces.cpp
   GradPrint.cpp
   GradPrintKernel.cpp
   GradReduce.cpp
