@@ -8,7 +8,9 @@
 // 2. If it is above the least time, lower the kernel again with the axes of each product in order
 //    (OrderAxes.cpp), and with each product computed where it is read that is stored for readers
 //    which reduce its rows (ChosenResults.cpp), as for the weights of a softmax that is returned.
-//    If it is far above it, do so with each result stored, too, that is computed where it is read.
+//    If it is far above it, do so with each result stored, too, that is computed where it is read;
+//    before that with all those stored together which are rounded operands of products: a loop
+//    over tiles of two computed operands gains little from one of them.
 // 3. Keep the change that saves most, or the first that saves three quarters. Go on from there.
 //    The number of comparisons is bounded by the operations of the kernel.
 //
@@ -122,12 +124,48 @@ SmallVector<PlanChange> Trial::changes(double least) const {
   return changes;
 }
 
-static void logTrial(const PlanChange &change, double made, double before) {
-  StringRef how = change.attribute == storedByTimeAttrName    ? "stored"
-                  : change.attribute == inlinedByTimeAttrName ? "computed where it is read"
-                                                              : "multiplied in order";
-  detail::log_message("predicted: " + std::to_string(std::llround(made)) + " ns with '" +
-                      change.name + "' " + how.str() + ", " + std::to_string(std::llround(before)) +
+/// The results with elements of at most 16 bits that the terms of sums read.
+static SmallVector<std::string> roundedOperands(KernelOp tensors) {
+  SmallVector<std::string> names;
+  for (ComputeOp compute : tensors.getBody().front().getOps<ComputeOp>())
+    for (OpResult result : compute->getResults()) {
+      auto element = dyn_cast<FloatType>(cast<TensorType>(result.getType()).getElementType());
+      const bool isRead = llvm::any_of(result.getUsers(), [](Operation *user) {
+        auto around = dyn_cast<ReduceOp>(user->getParentOp());
+        return isa<LoadOp>(user) && around && around.getKind(0) == ReduceKind::Sum;
+      });
+      if (element && element.getWidth() <= 16 && isRead)
+        names.push_back(
+            cast<StringAttr>(compute.getNames()[result.getResultNumber()]).getValue().str());
+    }
+  return names;
+}
+
+/// What is tried: each change alone, but first all those that store rounded `operands`.
+static SmallVector<SmallVector<PlanChange>> groupChanges(ArrayRef<PlanChange> changes,
+                                                         ArrayRef<std::string> operands) {
+  SmallVector<SmallVector<PlanChange>> groups;
+  SmallVector<PlanChange> together;
+  for (const PlanChange &change : changes)
+    if (change.attribute == storedByTimeAttrName && llvm::is_contained(operands, change.name))
+      together.push_back(change);
+  if (together.size() > 1)
+    groups.push_back(together);
+  for (const PlanChange &change : changes)
+    groups.push_back({change});
+  return groups;
+}
+
+static void logTrial(ArrayRef<PlanChange> changes, double made, double before) {
+  const StringRef attribute = changes.front().attribute;
+  StringRef how = attribute == storedByTimeAttrName    ? "stored"
+                  : attribute == inlinedByTimeAttrName ? "computed where it is read"
+                                                       : "multiplied in order";
+  std::string names;
+  for (const PlanChange &change : changes)
+    names += (names.empty() ? "'" : ", '") + change.name + "'";
+  detail::log_message("predicted: " + std::to_string(std::llround(made)) + " ns with " + names +
+                      " " + how.str() + ", " + std::to_string(std::llround(before)) +
                       " ns without");
 }
 
@@ -179,19 +217,20 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
            llvm::none_of(chosen,
                          [&](const PlanChange &before) { return before.name == change.name; });
   };
-  unsigned perTrial = 0, operations = 0;
+  const SmallVector<std::string> operands = roundedOperands(kernel);
+  unsigned perTrial = 0, operations = 0, rounds = 0;
   lowered.walk([&](Operation *) { ++perTrial; });
-  while (now && chosen.size() < kMostResults && now->time > kLeastTime) {
+  while (now && rounds++ < kMostResults && now->time > kLeastTime) {
     std::optional<Trial> best;
-    PlanChange change;
-    const SmallVector<PlanChange> possible = now->changes(least);
-    for (const PlanChange &one : llvm::make_filter_range(possible, isOpen)) {
+    SmallVector<PlanChange> group, possible = now->changes(least);
+    llvm::erase_if(possible, [&](const PlanChange &one) { return !isOpen(one); });
+    for (const SmallVector<PlanChange> &some : groupChanges(possible, operands)) {
       operations += perTrial;
       if (operations > kMostOperations)
         break;
       OwningOpRef<ModuleOp> copy = tensors.clone(), copyFused;
       SmallVector<PlanChange> changes(chosen);
-      changes.push_back(one);
+      llvm::append_range(changes, some);
       setChanges(*copy, changes);
       auto seen = [&](StringRef stage, ModuleOp module) {
         if (stage == "fused")
@@ -201,16 +240,17 @@ SmallVector<PlanChange> CompiledSource::changesByTime(ModuleOp tensors, ModuleOp
         continue;
       std::optional<Trial> made = measure(*copy, copyFused.get());
       if (made)
-        logTrial(one, made->time, now->time);
+        logTrial(some, made->time, now->time);
       if (made && (!best || made->time < best->time))
-        best = made, change = one;
-      if (best && best->time <= kEnoughOfTime * now->time)
+        best = made, group = some;
+      const double enough = group.size() > 1 ? kMostOfTime : kEnoughOfTime;
+      if (best && best->time <= enough * now->time)
         break;
     }
     // What is stored already made it worth while: less is enough to go on.
     if (!best || best->time > (chosen.empty() ? kMostOfTime : kMostOfTimeMore) * now->time)
       break;
-    chosen.push_back(change);
+    llvm::append_range(chosen, group);
     now = best;
   }
   return chosen;

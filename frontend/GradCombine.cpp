@@ -290,6 +290,30 @@ TermPtr GradKernel::combine(const std::string &name, const std::vector<IndexRef>
   return total;
 }
 
+/// The type to which the adjoint of a contraction is rounded: that of its operand which is an input
+/// of 16 bits, if the other one is computed. Both that one and the adjoint are rounded to this type
+/// where they are multiplied by the input. The gradient by the input multiplies one by the other,
+/// which would be a product in f32. Nothing if the adjoint is no more than an element.
+std::optional<ast::DType> GradKernel::roundingOf(const Statement &s, const TermPtr &adjoint) const {
+  if (adjoint->kind == TermKind::Access || s.value->kind != TermKind::Reduce ||
+      s.value->reduce != ast::ReduceKind::Sum || s.value->modifier != ast::ReduceModifier::None ||
+      !s.value->args[0]->is(BinaryOp::Mul))
+    return std::nullopt;
+  for (unsigned i : {0U, 1U}) {
+    const TermPtr &input = s.value->args[0]->args[i], &other = s.value->args[0]->args[1 - i];
+    if (input->kind != TermKind::Access || other->kind != TermKind::Access)
+      return std::nullopt;
+    auto stored = tensors.find(input->name), computed = tensors.find(other->name);
+    if (stored == tensors.end() || computed == tensors.end() || !stored->second.isInput ||
+        computed->second.isInput || computed->second.isResult || computed->second.dtype)
+      continue;
+    const std::optional<ast::DType> type = stored->second.dtype;
+    if (stored->second.isActive && (type == ast::DType::F16 || type == ast::DType::BF16))
+      return type;
+  }
+  return std::nullopt;
+}
+
 void GradKernel::reverse() {
   for (auto s = statements.rbegin(); s != statements.rend(); ++s) {
     if (!s->isActive)
@@ -315,6 +339,7 @@ void GradKernel::reverse() {
     // The name is taken before those of its parts, which say that they are its.
     std::string name = fresh(s->isResult ? cotangent + "_total" : cotangent);
     emit(name, at, combine(name, at, received));
+    adjoints.back().dtype = roundingOf(*s, adjoints.back().value);
     adjointNames[s->name] = name;
     differentiate(*s, elementAt(name, s->indices));
   }

@@ -9,6 +9,8 @@
 // 1. Find the shapes of such weights.
 // 2. The statements that read tensors of these shapes are of one kind if their results have the
 //    same axes and they run over the same axes of what they read.
+//    Of two statements of one kind, one may need what the other one computes, as the gradient by
+//    queries needs the sums of weights times values. No loop has both: they are of two kinds.
 // 3. The first kind keeps the tensors. For each other one those that it needs are copied, at the
 //    indices at which it reads them: `p[b, g * R + r, i, j]` becomes `p2[b, g, r, i, j]`. A read
 //    along a diagonal, `pad(p[b, h, i + j, j], 0.0)`, keeps its indices and reads `p2`.
@@ -149,6 +151,27 @@ template <typename Statements> static Term atOwnIndices(const Term &read, const 
   return own;
 }
 
+namespace {
+/// How many readers of one kind a statement needs, one after the other.
+struct Turns {
+  std::map<std::string, std::map<std::string, unsigned>> needed; ///< by statement, by kind
+
+  /// The turn of a statement; counts it if it reads marked tensors in the way of `kind`.
+  unsigned take(const std::string &name, const TermPtr &value, const std::string &kind) {
+    std::map<std::string, unsigned> all;
+    walk(value, [&](const Term &t) {
+      if (t.kind == TermKind::Access)
+        for (const auto &[other, turns] : needed[t.name])
+          all[other] = std::max(all[other], turns);
+      return true;
+    });
+    const unsigned turn = kind.empty() ? 0 : all[kind]++;
+    needed[name] = std::move(all);
+    return turn;
+  }
+};
+} // namespace
+
 void GradKernel::copyWeights(std::vector<Statement> &lines) {
   for (const std::vector<Axis> &shape : shapesOfWeights()) {
     std::set<std::string> marked;
@@ -158,13 +181,17 @@ void GradKernel::copyWeights(std::vector<Statement> &lines) {
     std::string firstKind;
     std::map<std::string, std::map<std::string, std::string>> copies; // by kind, by name
     std::vector<Statement> out;
+    Turns turns;
     for (const Statement &line : lines) {
       out.push_back(line);
-      if (marked.count(line.name))
-        continue;
-      Reads reads = readsOf(line.value, line.indices, marked);
+      Reads reads;
+      if (!marked.count(line.name))
+        reads = readsOf(line.value, line.indices, marked);
+      const unsigned turn = turns.take(line.name, line.value, reads.list.empty() ? "" : reads.kind);
       if (reads.list.empty())
         continue;
+      if (turn > 0)
+        reads.kind += "; turn " + std::to_string(turn);
       if (firstKind.empty())
         firstKind = reads.kind;
       if (reads.kind == firstKind)

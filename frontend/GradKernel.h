@@ -173,6 +173,7 @@ private:
 
   // Adding up (GradCombine.cpp)
   void reverse();
+  std::optional<ast::DType> roundingOf(const Statement &s, const TermPtr &adjoint) const;
   TermPtr combine(const std::string &name, const std::vector<IndexRef> &at,
                   const std::vector<Contribution> &list);
   Solution solve(const Contribution &c, const std::vector<IndexRef> &at);

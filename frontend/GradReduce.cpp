@@ -67,12 +67,15 @@ static void flatten(const TermPtr &term, std::vector<TermPtr> &factors) {
 
 /// The sum over a row of softmax's weights p times what a statement t = sum(p * …) over the row
 /// contributed to their adjoint. By linearity it is the sum of t's adjoint times t, whose values
-/// are there if t is a result. Null where that does not hold.
+/// are there if t is a result. If t is a local that contracts the weights, it is computed again
+/// beside their norm. The weights' adjoint would be, too, in a second loop behind the norm. Null
+/// where none of that holds.
 TermPtr GradKernel::dotOfRows(const Contribution &c, const Statement &p) const {
-  if (!c.from || !c.from->isResult || ast::parseReduceKind(c.from->name) || c.factor ||
-      !c.conditions.empty())
+  if (!c.from || ast::parseReduceKind(c.from->name) || c.factor || !c.conditions.empty())
     return nullptr;
   const Statement &t = *c.from;
+  if (!t.isResult && (!t.conditions.empty() || !contracts(t, p, *p.value)))
+    return nullptr;
   if (t.value->kind != TermKind::Reduce || t.value->reduce != ReduceKind::Sum)
     return nullptr;
   std::vector<TermPtr> factors;
