@@ -182,6 +182,14 @@ bool GradKernel::solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, S
   }
   if (coefficient->kind != TermKind::Int || coefficient->intValue <= 1)
     return false;
+  if (rest->kind == TermKind::Int) { // of 2 * l + 1 the remainder is known, of any x the quotient
+    const std::int64_t c = coefficient->intValue, m = (rest->intValue % c + c) % c;
+    TermPtr value = sub(binary(BinaryOp::Div, x, coefficient), integer((rest->intValue - m) / c));
+    out.conditions.push_back(
+        binary(BinaryOp::Eq, binary(BinaryOp::Rem, x, coefficient), integer(m)));
+    settle(loop, value, boundsOf(loop, value), out);
+    return true;
+  }
   TermPtr difference = sub(x, rest);
   TermPtr value = binary(BinaryOp::Div, difference, coefficient);
   out.conditions.push_back(

@@ -130,6 +130,10 @@ inline constexpr int64_t fewMoments = 256;
 /// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
 /// columns that are enough by themselves.
 inline constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
+
+/// Elements between those of neighbouring columns, such as 2 of `x[r, 2 * c]`, up to which a warp's
+/// loads of a row share sectors of 32 bytes.
+inline constexpr int64_t farthestNeighbours = 4;
 /// Blocks that a multiprocessor should get: of plain sums, and of squared distances whose terms
 /// come early (tk-fetch-ahead); of products with a row, of whose factor a block reads the row's
 /// part beside; and where blocks wait before they read on. Products of 1 x 14336 x 4096 and 1 x

@@ -13,6 +13,7 @@
 #include "passes/tensor/split/PlanParts.h"
 #include "passes/tensor/split/SeparateTaps.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,18 +21,29 @@ using namespace tk;
 
 using namespace limits::plan_parts;
 
+/// A quotient by a small number: neighbours have the same element, or neighbours.
+static Value withoutQuotient(Value place) {
+  auto quotient = place.getDefiningOp<FloorDivOp>();
+  std::optional<int64_t> divisor =
+      quotient ? getConstantIntValue(quotient->getOperand(1)) : std::nullopt;
+  return divisor && *divisor > 0 && *divisor <= farthestNeighbours ? quotient->getOperand(0)
+                                                                   : place;
+}
+
 /// The index of the statement that a load runs along: the last axis of the tensor is that index, or
-/// grows with it by 1 and by more with those of the reduction, as in `x[g + 8 * k]`. Null if there
-/// is none.
+/// grows with it by little and by more with those of the reduction, as in `x[g + 8 * k]`. Null if
+/// there is none.
 static BlockArgument columnOf(LoadOp load, ReduceOp reduce, ComputeOp compute) {
-  Value last = load.getIndices().back();
+  Value last = withoutQuotient(load.getIndices().back());
   auto argument = dyn_cast<BlockArgument>(last);
   if (argument)
     return argument.getOwner() == compute.getBlock() ? argument : BlockArgument();
   for (BlockArgument index : getIterationIndices(last)) {
     std::optional<int64_t> grows = growth(last, index);
     const bool isColumn = index.getOwner() == compute.getBlock();
-    if (!grows || (isColumn && (*grows != 1 || argument)) || (!isColumn && std::abs(*grows) == 1))
+    const bool isNear = grows && std::abs(*grows) <= farthestNeighbours;
+    if (!grows || (isColumn && (!isNear || *grows < 1 || argument)) ||
+        (!isColumn && std::abs(*grows) == 1))
       return {};
     if (isColumn)
       argument = index;
