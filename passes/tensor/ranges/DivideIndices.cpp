@@ -309,6 +309,16 @@ void tk::divideIndex(ComputeOp compute, unsigned position, const Groups &groups)
   compute.erase();
 }
 
+/// `whole / size`. The extent `H * 2` divided by 2 is H itself, as in the tensors with that axis.
+static Value quotientOf(OpBuilder &builder, Location loc, Value whole, int64_t size) {
+  if (auto product = whole.getDefiningOp<arith::MulIOp>())
+    for (unsigned n : {0, 1})
+      if (isConstantIntValue(product->getOperand(n), size))
+        return product->getOperand(1 - n);
+  Value by = arith::ConstantIndexOp::create(builder, loc, size);
+  return FloorDivOp::create(builder, loc, builder.getIndexType(), whole, by);
+}
+
 bool DivideIndices::divideOne(KernelOp kernel) {
   for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>()) {
     if (!isPointwise(compute) || replacesParameter(kernel, compute) || endsProduct(compute))
@@ -350,9 +360,7 @@ bool DivideIndices::divideProduct(KernelOp kernel) {
       if (!size || !isMultipleOf(kernel, whole, *size))
         continue;
       OpBuilder builder(compute);
-      Value by = arith::ConstantIndexOp::create(builder, compute.getLoc(), *size);
-      Value count =
-          FloorDivOp::create(builder, compute.getLoc(), builder.getIndexType(), whole, by);
+      Value count = quotientOf(builder, compute.getLoc(), whole, *size);
       note(compute, passName, Verdict::Derived,
            "index '" + cast<StringAttr>(compute.getIndexNames()[position]).getValue() + "' of " +
                describe(compute) + " is split into blocks of " + Twine(*size) +

@@ -18,6 +18,8 @@
 // 3. Compute the product over one index of each kind. A parameter that nothing else reads gets one
 //    axis for each kind, too.
 // 4. If the result is not in that order, a second compute op reads it in the order of the program.
+//    The kind of its last axis comes last in the product, too. Short axes behind a long one, as the
+//    positions of upsampling by 2, do not count.
 //
 // Only whole plans tell whether copies pay: the pattern leaves the products' names on the kernel,
 // and takes those that the compiler then names (compiler/StoreByTime.cpp).
@@ -26,6 +28,7 @@
 #include "passes/tensor/split/OrderAxes.h"
 
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScheduleEntries.h"
 #include "passes/analysis/StrideAxes.h"
@@ -40,6 +43,9 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:axis-order";
+
+/// Elements of an axis from which on they are worth a run in memory.
+static constexpr int64_t leastRun = 8;
 
 /// The product, if there is one whose axes are not in order.
 static std::optional<Product> findUnordered(KernelOp kernel, ComputeOp compute) {
@@ -80,14 +86,24 @@ public:
       batch.emplace_back(builder, product, Indices{index});
     for (const Indices &indices : order.own)
       own.emplace_back(builder, product, indices);
-    isTurned = llvm::is_contained(order.own[0],
-                                  product.compute.getIndex(product.compute.getNumIndices() - 1));
+    isTurned = llvm::is_contained(order.own[0], lastRun());
   }
   void apply(KernelOp kernel);
 
 private:
   SmallVector<const Joined *> kinds(const Joined &first, const Joined &second) const;
-  /// Those of the result. The kind of its last axis is the last one.
+  /// The index of the result's last axis, or of the last one before short ones: neighbours in
+  /// memory are those of that axis, a few elements apart.
+  BlockArgument lastRun() {
+    ComputeOp compute = product.compute;
+    for (BlockArgument index : llvm::reverse(compute.getBlock()->getArguments())) {
+      const int64_t upper = getUpperBound(product.extentOf(index));
+      if ((upper < 0 || upper >= leastRun) && !llvm::is_contained(order.batch, index))
+        return index;
+    }
+    return compute.getIndex(compute.getNumIndices() - 1);
+  }
+  /// Those of the result. The kind of its last run is the last one.
   SmallVector<const Joined *> kindsOfResult() const {
     return isTurned ? kinds(own[1], own[0]) : kinds(own[0], own[1]);
   }

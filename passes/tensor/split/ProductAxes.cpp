@@ -48,7 +48,8 @@ bool Product::isRead(KernelOp kernel, LoadOp load) {
 
 std::optional<Product> Product::match(KernelOp kernel, ComputeOp compute) {
   SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-  if (compute.getNumResults() != 1 || compute.getResultIndices() || reduces.size() != 1)
+  if (compute.getNumResults() != 1 || reduces.size() != 1 ||
+      !llvm::equal(compute.getIndicesOf(0), llvm::seq(0u, unsigned(compute.getNumIndices()))))
     return std::nullopt;
   Product product = {.compute = compute, .reduce = reduces.front(), .factors = {}};
   ReduceOp reduce = product.reduce;
