@@ -54,10 +54,20 @@ using namespace tk;
 namespace {
 
 /// The smallest tiles: each thread an element, each reduction one term at a time. More warps than a
-/// block has are those of a cluster.
+/// block has are those of a cluster. Two products may have rows of two indices, and a tile that has
+/// both then holds more than its threads do: the outer one is cut.
 gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
-  SmallVector<int64_t> ones(schedule.getReduce().size(), 1);
-  return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), ones, schedule.getLoop(),
+  SmallVector<int64_t> ones(schedule.getReduce().size(), 1), tile(schedule.getTile());
+  int64_t elements = 1;
+  for (int64_t size : tile)
+    elements *= size;
+  const int64_t most = mostOutputsOfThread * 32 * std::max<int64_t>(schedule.getWarps(), 1);
+  for (int64_t &size : tile)
+    while (size > 1 && elements > most) {
+      size /= 2;
+      elements /= 2;
+    }
+  return gpu::ScheduleAttr::get(schedule.getContext(), tile, ones, schedule.getLoop(),
                                 schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
                                 1, schedule.getGroup(), 0, schedule.getCluster(), {}, 1);
 }
