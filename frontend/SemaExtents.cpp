@@ -14,15 +14,18 @@ static bool hasParameter(const ast::Kernel &kernel, const std::string &name) {
                      [&](const ast::ParamPtr &param) { return param->name == name; });
 }
 
-/// The symbol in `n * P` or `P * n` of a positive literal n, or null.
-static const ast::NameRef *symbolOfMultiple(const ast::Expr &dim) {
-  const auto *product = ast::as<ast::Binary>(&dim);
-  if (!product || product->op != ast::BinaryOp::Mul)
+/// The symbol in `n * P` of a positive literal n, or in `P + n` and `P - n`, as a table of offsets
+/// has; null for any other extent. Both operands of `*` and `+` may come first.
+static const ast::NameRef *symbolOfExtent(const ast::Expr &dim) {
+  const auto *term = ast::as<ast::Binary>(&dim);
+  const bool isProduct = term && term->op == ast::BinaryOp::Mul;
+  const bool isSum = term && term->op == ast::BinaryOp::Add;
+  if (!isProduct && !isSum && !(term && term->op == ast::BinaryOp::Sub))
     return nullptr;
   for (bool isSwapped : {false, true}) {
-    const auto *factor = ast::as<ast::IntLit>(isSwapped ? product->rhs.get() : product->lhs.get());
-    const auto *symbol = ast::as<ast::NameRef>(isSwapped ? product->lhs.get() : product->rhs.get());
-    if (factor && symbol && factor->value > 0)
+    const auto *literal = ast::as<ast::IntLit>(isSwapped ? term->rhs.get() : term->lhs.get());
+    const auto *symbol = ast::as<ast::NameRef>(isSwapped ? term->lhs.get() : term->rhs.get());
+    if (literal && symbol && (isProduct ? literal->value > 0 : isSum || isSwapped))
       return symbol;
   }
   return nullptr;
@@ -43,7 +46,7 @@ void KernelSema::declareDimension(const ast::NameRef &ref) {
 }
 
 /// A symbol is bound by a parameter that has it alone, else defined by `where`, else bound by the
-/// first extent that is a multiple of it.
+/// first extent that is a multiple of it, or differs from it by a literal.
 void KernelSema::dimensions(const ast::Kernel &kernel) {
   auto isUnbound = [&](const ast::NameRef *ref) {
     // A parameter of that name is reported as a redeclaration.
@@ -58,7 +61,7 @@ void KernelSema::dimensions(const ast::Kernel &kernel) {
     collectDefinitions(kernel, *constraint);
   for (const ast::ParamPtr &param : kernel.params)
     for (const ast::ExprPtr &dim : param->dims)
-      if (const ast::NameRef *ref = symbolOfMultiple(*dim);
+      if (const ast::NameRef *ref = symbolOfExtent(*dim);
           isUnbound(ref) && !namedExtents.count(ref->name))
         declareDimension(*ref);
 }

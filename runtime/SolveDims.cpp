@@ -59,6 +59,27 @@ std::optional<Multiple> multiple_of(const Expr &expr, size_t num_dims) {
   return Multiple{product->first, product->second};
 }
 
+/// The dimension and the literal of an extent `P + n` or `P - n`; nullopt for any other.
+struct Offset {
+  unsigned dim;
+  int64_t added;
+};
+std::optional<Offset> offset_of(const Expr &expr, size_t num_dims) {
+  const std::vector<ExprStep> &steps = expr.steps();
+  const bool is_sum = steps.size() == 3 && steps[2].op == ExprOp::add;
+  const bool is_difference = steps.size() == 3 && steps[2].op == ExprOp::sub;
+  for (size_t i : {0U, 1U}) {
+    if (!is_sum && !(is_difference && i == 0))
+      continue;
+    const ExprStep &dim = steps[i], &literal = steps[1 - i];
+    if (dim.op == ExprOp::variable && static_cast<size_t>(dim.value) < num_dims &&
+        literal.op == ExprOp::integer && literal.value >= INT32_MIN && literal.value <= INT32_MAX)
+      return Offset{static_cast<unsigned>(dim.value),
+                    is_difference ? -literal.value : literal.value};
+  }
+  return std::nullopt;
+}
+
 /// Does an extent rest on a scalar parameter?
 bool rests_on_scalars(const Expr &expr, size_t num_dims) {
   std::vector<unsigned> variables = expr.variables();
@@ -79,8 +100,8 @@ Error mismatch(const Signature &signature, const Parameter &tensor, unsigned axi
   return Error(ErrorCode::shape_mismatch, message + ", got " + std::to_string(got), {tensor.span});
 }
 
-/// Solves dimensions in three sweeps: bare occurrences bind, then literal multiples, then every
-/// extent of dimensions is checked. Those of scalars are left to check_scalar_extents.
+/// Solves dimensions in three sweeps: bare occurrences bind, then literal multiples and offsets,
+/// then every extent of dimensions is checked. Those of scalars are left to check_scalar_extents.
 class Solver {
 public:
   Solver(const Signature &signature, std::span<const std::optional<Extents>> shapes)
@@ -140,6 +161,8 @@ private:
     const Parameter &tensor = m_signature.tensor(t);
     const Extents &shape = *m_shapes[t];
     for (unsigned axis = 0; axis < shape.size(); ++axis) {
+      if (Status status = bind_offset(tensor, axis, shape[axis]); !status)
+        return status;
       std::optional<Multiple> product = multiple_of(tensor.shape[axis].expr, m_origins.size());
       if (!product || m_origins[product->dim])
         continue;
@@ -151,6 +174,20 @@ private:
                      {tensor.span});
       m_origins[product->dim] = Origin{shape[axis] / product->factor, &tensor, axis};
     }
+    return {};
+  }
+
+  Status bind_offset(const Parameter &tensor, unsigned axis, int64_t extent) {
+    std::optional<Offset> offset = offset_of(tensor.shape[axis].expr, m_origins.size());
+    if (!offset || m_origins[offset->dim])
+      return {};
+    if (extent < offset->added)
+      return Error(ErrorCode::shape_mismatch,
+                   "argument '" + tensor.name + "' (axis " + std::to_string(axis) +
+                       "): expected at least " + std::to_string(offset->added) + " (" +
+                       tensor.shape[axis].text + "), got " + std::to_string(extent),
+                   {tensor.span});
+    m_origins[offset->dim] = Origin{extent - offset->added, &tensor, axis};
     return {};
   }
 

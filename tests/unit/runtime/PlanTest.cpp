@@ -39,6 +39,22 @@ TEST_CASE("a literal multiple binds a dimension that stands alone nowhere", "[pl
         "argument 'b' (axis 1): expected a multiple of 2 (2 * N), got 15");
 }
 
+TEST_CASE("an extent that differs by a literal binds a dimension that stands alone nowhere",
+          "[plan]") {
+  // kernel k(off: i32[G + 1], d: f32[N - 1])
+  Signature signature;
+  signature.name = "k";
+  signature.dims = {"G", "N"};
+  Expr g = Expr::variable(0), n = Expr::variable(1);
+  signature.params.push_back(test::tensor("off", DType::i32, {{g + Expr(1), "G + 1"}}, 1));
+  signature.params.push_back(test::tensor("d", DType::f32, {{n - Expr(1), "N - 1"}}, 2));
+  CHECK(solve_dims(signature, Shapes{Extents{5}, Extents{7}}).value() ==
+        std::vector<std::optional<int64_t>>{4, 8});
+  auto none = solve_dims(signature, Shapes{Extents{0}, Extents{7}});
+  REQUIRE(!none);
+  CHECK(none.error().message() == "argument 'off' (axis 0): expected at least 1 (G + 1), got 0");
+}
+
 TEST_CASE("extents that scalars give", "[plan]") {
   // kernel k(S: i32, x: f32[S, N], y: f32[S + N])
   Signature signature;
