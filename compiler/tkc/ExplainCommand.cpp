@@ -194,7 +194,11 @@ Times timesOf(const ExplainOptions &options, const std::string &target, const st
   Expected<Candidate> own = predictCandidate(source, source, target, kernel, {});
   if (!own)
     return {};
-  return fusionTimes(source, target, kernel, remarks, own->microseconds, own->plan);
+  std::vector<Remark> shown;
+  for (const Remark &remark : remarks)
+    if (options.line == 0 || remark.line == options.line)
+      shown.push_back(remark);
+  return fusionTimes(source, target, kernel, shown, own->microseconds, own->plan);
 }
 
 /// Adds what keeps passes from rewriting; each pass's own conditions stand once.
@@ -256,6 +260,12 @@ int explain(ExplainOptions &options) {
     for (Remark &remark : ordered)
       if (auto both = times.find(remark.tensor); both != times.end())
         remark.text += " (" + textOf(both->second) + ")";
+  const bool isLeftOut = !times.empty() && llvm::any_of(ordered, [&](const Remark &remark) {
+    return !remark.tensor.empty() && !times.count(remark.tensor);
+  });
+  if (isLeftOut && !json)
+    std::cerr << "note: the times of some other choices are left out: predicting them takes long; "
+                 "--line N predicts those of one line\n";
   if (json)
     printJson(ordered, times);
   else if (ordered.empty())

@@ -5,6 +5,7 @@
 // 2. For each the kernel is lowered again with the other choice, as --inline, --store, --merge and
 //    --apart ask for it.
 // 3. A kernel with the same plan is no other choice: the pass cannot make it.
+// 4. Choices that are not looked at within a few seconds have no times: a large kernel has dozens.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/tkc/FusionTimes.h"
@@ -13,9 +14,13 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <chrono>
 #include <cstdio>
 
 namespace tk::tkc {
+
+/// How long other choices are looked at.
+static constexpr std::chrono::seconds timeToLook{8};
 
 std::map<std::string, FusionTimes> fusionTimes(const SourceOptions &options,
                                                const std::string &target, const std::string &kernel,
@@ -28,7 +33,12 @@ std::map<std::string, FusionTimes> fusionTimes(const SourceOptions &options,
   const std::vector<std::pair<std::string, bool>> tensors(isSeparate.begin(), isSeparate.end());
   auto isPair = [](llvm::StringRef name) { return name.contains('+'); };
   std::vector<std::optional<double>> others(tensors.size());
+  std::vector<char> isLookedAt(tensors.size());
+  const auto end = std::chrono::steady_clock::now() + timeToLook;
   inParallel(tensors.size(), [&](size_t i) {
+    if (std::chrono::steady_clock::now() > end)
+      return;
+    isLookedAt[i] = true;
     SourceOptions other = options;
     const auto &[name, separate] = tensors[i];
     auto &wanted = isPair(name) ? (separate ? other.merged : other.apart)
@@ -39,9 +49,10 @@ std::map<std::string, FusionTimes> fusionTimes(const SourceOptions &options,
       others[i] = made->microseconds;
   });
   std::map<std::string, FusionTimes> times;
-  for (const auto &[tensor, other] : llvm::zip(tensors, others))
-    times[tensor.first] = tensor.second ? FusionTimes{isPair(tensor.first), ownTime, other}
-                                        : FusionTimes{isPair(tensor.first), other, ownTime};
+  for (const auto &[tensor, other, isKnown] : llvm::zip(tensors, others, isLookedAt))
+    if (isKnown)
+      times[tensor.first] = tensor.second ? FusionTimes{isPair(tensor.first), ownTime, other}
+                                          : FusionTimes{isPair(tensor.first), other, ownTime};
   return times;
 }
 

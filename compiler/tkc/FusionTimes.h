@@ -23,7 +23,8 @@ struct FusionTimes {
 
 /// Both times of each tensor that tk-fuse-producers stored or inlined, and of each pair, "a+b",
 /// about which tk-merge-computes decided. The kernel is lowered again with the other choice.
-/// `ownTime` is the time of the choices that were made.
+/// `ownTime` is the time of the choices that were made. Choices for which a few seconds do not
+/// suffice are left out.
 std::map<std::string, FusionTimes> fusionTimes(const SourceOptions &options,
                                                const std::string &target, const std::string &kernel,
                                                llvm::ArrayRef<CompiledSource::Remark> remarks,
