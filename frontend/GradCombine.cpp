@@ -60,6 +60,14 @@ static bool hasOwnIndex(const std::vector<TermPtr> &factors, const std::vector<I
   });
 }
 
+/// Is `condition` one on a remainder by a constant, which holds for every so many-th term?
+static bool isOnRemainder(const TermPtr &condition) {
+  if (!condition->is(BinaryOp::Eq) || !condition->args[1]->isInt(0))
+    return false;
+  const TermPtr &rest = condition->args[0];
+  return rest->is(BinaryOp::Rem) && rest->args[1]->kind == TermKind::Int;
+}
+
 /// Whether a condition reads an element at a place that follows from `value`'s indices.
 static bool readsAt(const TermPtr &condition, const TermPtr &value) {
   std::set<IndexRef> indices = freeIndices(value);
@@ -189,8 +197,10 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
   if (!solution.rest.empty()) {
     TermPtr body;
     // Of a matrix product the condition stays with one operand. What is no such product is 0 where
-    // the condition does not hold, whatever its factors are.
+    // the condition does not hold, whatever its factors are. If the condition takes every so
+    // many-th term, the sum over these is a matrix product, too (tk-split-residues).
     bool isFactor = !inner.empty() && above.size() > 1 && below.empty() &&
+                    !std::all_of(inner.begin(), inner.end(), isOnRemainder) &&
                     std::all_of(above.begin() + 1, above.end(), readsBare) &&
                     hasOwnIndex({above.begin() + 1, above.end()}, solution.rest);
     if (isFactor) {
