@@ -128,13 +128,13 @@ std::optional<SizeRange> tk::rangeOfSize(KernelOp kernel, Value value) {
   return SizeRange{sum.least, sum.most};
 }
 
-double tk::estimateSize(KernelOp kernel, Value value, double share) {
+double tk::estimateSize(KernelOp kernel, Value value, double share, double place) {
   if (std::optional<int64_t> number = getConstantIndex(value))
     return static_cast<double>(*number);
   Operation *op = value.getDefiningOp();
   if (auto arg = dyn_cast<BlockArgument>(value))
     if (auto compute = dyn_cast<ComputeOp>(arg.getOwner()->getParentOp()))
-      return (estimateSize(kernel, compute.getExtents()[arg.getArgNumber()], share) - 1) / 2;
+      return (estimateSize(kernel, compute.getExtents()[arg.getArgNumber()], share) - 1) * place;
   if (!op) {
     SizeFact fact = getSizeFact(kernel, value);
     if (!fact.upper)
@@ -146,8 +146,8 @@ double tk::estimateSize(KernelOp kernel, Value value, double share) {
   }
   if (op->getNumOperands() != 2)
     return std::numeric_limits<double>::quiet_NaN();
-  const double a = estimateSize(kernel, op->getOperand(0), share),
-               b = estimateSize(kernel, op->getOperand(1), share);
+  const double a = estimateSize(kernel, op->getOperand(0), share, place),
+               b = estimateSize(kernel, op->getOperand(1), share, place);
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case<arith::AddIOp>([&](auto) { return a + b; })
       .Case<arith::SubIOp>([&](auto) { return std::max(a - b, 0.0); })

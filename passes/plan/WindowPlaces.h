@@ -40,8 +40,9 @@ std::optional<WindowReach> reachOfWindow(KernelOp kernel, mlir::Value index,
                                          mlir::BlockArgument place);
 
 /// About how large a number of the launch is; NaN if that is not known. A dimension lies between
-/// the power of two that bounds it and half of that: it is taken to be `share` of the bound.
-double estimateSize(KernelOp kernel, mlir::Value value, double share = 0.75);
+/// the power of two that bounds it and half of that: it is taken to be `share` of the bound. An
+/// index of a compute op is at `place` of its range, from 0 to 1.
+double estimateSize(KernelOp kernel, mlir::Value value, double share = 0.75, double place = 0.5);
 
 /// Do boxes of `count` places, so many steps apart from `lower` on, have corners that the hardware
 /// takes, at any launch? The axis has `extent` elements; both are values of the kernel.

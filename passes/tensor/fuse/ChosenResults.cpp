@@ -38,7 +38,7 @@ std::optional<std::string> whyChosenToStore(OpResult producer) {
   if (isNamed(producer, storedAttrName))
     return "an option asks for it";
   if (producer.getOwner()->hasAttr(storedApartAttrName))
-    return "results of it that are NaN are computed again";
+    return "the plan of its reader takes it to be stored";
   if (isNamed(producer, storedByTimeAttrName))
     return "the kernel is predicted to take less time so";
   return std::nullopt;

@@ -25,6 +25,7 @@
 #include "passes/machine/TileFacts.h"
 #include "passes/machine/limits/Windows.h"
 #include "passes/tensor/normalize/IndexArithmetic.h"
+#include "passes/tensor/normalize/PadConditions.h"
 #include "passes/tensor/operands/PadFactors.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
@@ -148,6 +149,8 @@ Value TermCounter::storeOperand(
                         sum.isInParts() ? createPart(body, loc, element, part, /*isBounded=*/false)
                                         : element);
       });
+  // The plan takes it to be stored, so that TMA loads bring it.
+  statement->setAttr(storedApartAttrName, before.getUnitAttr());
   return statement->getResult(0);
 }
 

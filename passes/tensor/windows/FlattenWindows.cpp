@@ -23,7 +23,9 @@
 //    Blocks also share the channels of 16-bit operands that are read where they lie
 //    (ShareChannels.cpp).
 //    If a batch has few rows and channels, several of its groups are one product, whose weights are
-//    0 between groups. Results that are NaN are computed again, since 0 times infinity is NaN.
+//    0 between groups. If the phases of a transposed convolution have few rows each, they are rows
+//    of one product, whose weights are 0 at taps of other phases. Results that are NaN are computed
+//    again, since 0 times infinity is NaN.
 //    A sum over pixels, such as a gradient by weights, counts these as its terms (CountTerms.cpp).
 // 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
 //    multiply slices of it.
@@ -85,25 +87,11 @@ bool FlattenedSum::isRowInnermost() {
 /// `counts` taps.
 Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<Value> own,
                                ArrayRef<Value> counts, Value step, Value pair, Value lane) {
-  SmallVector<Value> distances, offsets, tap = at.digits(at.div(step, slices), counts);
-  unsigned n = 0;
-  for (BlockArgument index : sum.pixels) {
-    const WindowAxis *axis = sum.axisOf(index);
-    if (!axis) {
-      distances.push_back(at.number(0));
-      continue;
-    }
-    Value distance = tap[n];
-    if (axis->isTurned)
-      distance = at.sub(at.sub(tapExtents[n], at.number(1)), distance);
-    distance = at.mul(distance, at.number(axis->dilation));
-    distances.push_back(at.div(distance, at.number(axis->stride)));
-    offsets.push_back(at.mod(distance, at.number(axis->stride)));
-    ++n;
-  }
+  SmallVector<Value> tap = at.digits(at.div(step, slices), counts);
+  const StoredPlace place = placeOf(at, tap);
   Value slice = at.mod(step, slices);
-  Value slab = at.add(at.mul(at.countOf(offsets, residues), slices), slice);
-  Value pixel = at.add(own.back(), at.countOf(distances, pixelExtents));
+  Value slab = at.add(at.mul(place.residue, slices), slice);
+  Value pixel = at.add(own.back(), place.distance);
   auto partOf = [&](bool isLeft) {
     return pair ? createPartOfPair(at.builder, loc, pair, isLeft) : at.number(0);
   };
@@ -229,7 +217,7 @@ void FlattenedSum::rewrite() {
   Value windows = storeWindows(), weights = storeWeights();
   Value product = storeProduct({windows, weights});
   OpBuilder builder(sum.compute.getYield());
-  if (!endsWithProduct() || plan.groups > 1)
+  if (!endsWithProduct() || isChecked())
     builder.setInsertionPoint(sum.reduce);
   Arithmetic at{builder, loc};
   SmallVector<Value> indices(llvm::to_vector_of<Value>(sum.batches)), ofRows;
@@ -246,7 +234,9 @@ void FlattenedSum::rewrite() {
   if (isRowInnermost())
     std::swap(indices[indices.size() - 1], indices[indices.size() - 2]);
   Value result = readProduct(at, product, indices);
-  if (plan.groups > 1) {
+  if (isChecked()) {
+    if (!sum.isInParts())
+      readStoredWindows(windows);
     if (!result.getType().isF32())
       result = arith::ExtFOp::create(builder, loc, builder.getF32Type(), result);
     computeNaNAgain(sum.reduce, result);
@@ -310,8 +300,9 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
   /// then.
   void flattenRounded(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
     std::optional<RoundedFactor> rounded = RoundedFactor::of(compute, reduce);
-    if (!flatten(kernel, compute, reduce, processors, rounded.has_value()) && rounded)
-      rounded->undo();
+    const bool isFlat = flatten(kernel, compute, reduce, processors, rounded.has_value());
+    if (rounded)
+      isFlat ? rounded->keep() : rounded->undo();
   }
 
   /// True if the sum's factors are to be stored as they are multiplied.

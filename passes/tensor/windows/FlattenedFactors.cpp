@@ -5,7 +5,8 @@
 //    elements outside of the tensor.
 // 2. Store the parts of the input, pixel by pixel.
 // 3. Store the parts of the weights, tap by tap.
-// 4. Several groups of a batch may be one. Their rows and their channels then stand side by side,
+// 4. Phases may be rows. The weights of a row are 0 at taps that its phase does not have.
+// 5. Several groups of a batch may be one. Their rows and their channels then stand side by side,
 //    and the weights of a row are 0 at the channels of other groups.
 //
 //===----------------------------------------------------------------------===//
@@ -52,6 +53,8 @@ FlattenedSum::FlattenedSum(const WindowSum &given, const WindowPlan &plan)
     distances.push_back(distance);
     pixelExtents.push_back(extent);
   }
+  if (plan.arePhasesRows)
+    makePhasesRows();
   rows = at.product(rowExtents);
   channels = at.product(channelExtents);
   taps = at.product(tapExtents);
@@ -83,6 +86,28 @@ Value FlattenedSum::mostOf(BlockArgument tap) {
   for (BlockArgument phase : sum.phases)
     mapping.map(phase, at.number(0));
   return cloneFrom(before, sum.extentOf(tap), sum.compute, mapping);
+}
+
+/// Counts the rows of all phases together, phase by phase.
+void FlattenedSum::makePhasesRows() {
+  rowExtents.insert(rowExtents.begin(), phaseExtents.begin(), phaseExtents.end());
+  sum.rows.insert(sum.rows.begin(), sum.phases.begin(), sum.phases.end());
+  phaseExtents.clear();
+  sum.phases.clear();
+}
+
+/// The weights' `element`, or 0 at taps that the phase in `mapping` does not have.
+Value FlattenedSum::withoutOtherTaps(Arithmetic at, Value element, IRMapping &mapping) {
+  for (const WindowAxis &axis : sum.axes) {
+    Value end = sum.extentOf(axis.tap);
+    if (isKernelLevel(end, sum.compute))
+      continue;
+    Value isOwn =
+        arith::CmpIOp::create(at.builder, loc, arith::CmpIPredicate::slt, mapping.lookup(axis.tap),
+                              cloneFrom(at.builder, end, sum.compute, mapping));
+    element = arith::SelectOp::create(at.builder, loc, isOwn, element, createZero(at));
+  }
+  return element;
 }
 
 /// How many places behind the end of one row, of `length` with those that taps reach, are those
@@ -165,6 +190,53 @@ static SmallVector<unsigned> partFirst(unsigned batches) {
     order.push_back(0);
   order.append({batches, batches + 2, batches + 3});
   return order;
+}
+
+/// Where the stored windows have what is read at `taps`, one for each axis.
+StoredPlace FlattenedSum::placeOf(Arithmetic at, ArrayRef<Value> taps) {
+  SmallVector<Value> distances, offsets;
+  unsigned n = 0;
+  for (BlockArgument index : sum.pixels) {
+    const WindowAxis *axis = sum.axisOf(index);
+    if (!axis) {
+      distances.push_back(at.number(0));
+      continue;
+    }
+    Value distance = taps[n];
+    if (axis->isTurned)
+      distance = at.sub(at.sub(tapExtents[n], at.number(1)), distance);
+    distance = at.mul(distance, at.number(axis->dilation));
+    distances.push_back(at.div(distance, at.number(axis->stride)));
+    offsets.push_back(at.mod(distance, at.number(axis->stride)));
+    ++n;
+  }
+  return {at.countOf(offsets, residues), at.countOf(distances, pixelExtents)};
+}
+
+/// Lets the sum as it is written read the stored windows in the stead of the tensor. A tensor that
+/// is computed where it is read would be computed again for each term.
+void FlattenedSum::readStoredWindows(Value windows) {
+  OpBuilder builder(sum.window);
+  Arithmetic at{builder, loc};
+  SmallVector<Value> taps, ofChannel, indices = {at.number(0)};
+  for (const WindowAxis &axis : sum.axes)
+    taps.push_back(axis.tap);
+  if (!sum.batches.empty()) {
+    Value count = at.number(plan.groups);
+    indices.push_back(at.div(sum.batches[0], count));
+    if (plan.groups > 1)
+      ofChannel.push_back(at.mod(sum.batches[0], count));
+  }
+  llvm::append_range(ofChannel, sum.channels);
+  const StoredPlace place = placeOf(at, taps);
+  Value channel = at.countOf(ofChannel, channelExtents), length = at.number(plan.slice);
+  Value pixel = at.countOf(llvm::to_vector_of<Value>(sum.pixels), pixelExtents);
+  indices.push_back(at.add(at.mul(place.residue, slices), at.div(channel, length)));
+  indices.push_back(at.add(pixel, place.distance));
+  indices.push_back(at.mod(channel, length));
+  sum.window.getTensorMutable().assign(windows);
+  sum.window.getIndicesMutable().assign(indices);
+  sum.window.getPadMutable().clear();
 }
 
 /// The windows' tensor as [part, batch, slab, q, lane].
@@ -252,6 +324,8 @@ Value FlattenedSum::storeWeights() {
         Value pad = sum.weights.getPad();
         pad = pad ? cloneFrom(body, pad, sum.compute, mapping) : createZero(at);
         Value element = LoadOp::create(body, loc, sum.weights.getTensor(), indices, pad);
+        if (plan.arePhasesRows)
+          element = withoutOtherTaps(at, element, mapping);
         if (ofRow) {
           Value isOwn =
               arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, ofRow, ofChannel);

@@ -14,6 +14,12 @@
 
 namespace tk {
 
+/// Which of the pixels that strides leave out a tap reads, and how many rows of the stored windows
+/// it lies behind the first one.
+struct StoredPlace {
+  mlir::Value residue, distance;
+};
+
 /// One convolution and its rewriting to a contraction. Extents are numbers of the launch.
 class FlattenedSum {
 public:
@@ -26,6 +32,8 @@ private:
                 llvm::SmallVectorImpl<mlir::Value> &extents);
   void mapOuter(Arithmetic at, mlir::Value place, mlir::IRMapping &mapping);
   mlir::Value mostOf(mlir::BlockArgument tap);
+  void makePhasesRows();
+  mlir::Value withoutOtherTaps(Arithmetic at, mlir::Value element, mlir::IRMapping &mapping);
   mlir::Value sharedEnds(const WindowAxis &axis, mlir::Value length, mlir::Value distance);
   llvm::SmallVector<mlir::Value> extentsOf(llvm::ArrayRef<mlir::BlockArgument> indices);
   mlir::Value mapGroup(Arithmetic at, mlir::Value outer, llvm::SmallVectorImpl<mlir::Value> &digits,
@@ -36,6 +44,8 @@ private:
   mlir::Value mapChannels(Arithmetic at, mlir::Value outer, mlir::Value channel,
                           mlir::IRMapping &mapping);
   mlir::Value mapRows(Arithmetic at, mlir::Value outer, mlir::Value row, mlir::IRMapping &mapping);
+  StoredPlace placeOf(Arithmetic at, llvm::ArrayRef<mlir::Value> taps);
+  void readStoredWindows(mlir::Value windows);
   mlir::Value storeWindows();
   mlir::Value storeWeights();
   mlir::Value createElement(Arithmetic at, mlir::Value load, mlir::Value channel,
@@ -47,8 +57,11 @@ private:
                          mlir::Value step, mlir::Value pair, mlir::Value lane);
   mlir::Value readProduct(Arithmetic at, mlir::Value product, llvm::ArrayRef<mlir::Value> indices);
   bool isRowInnermost();
+  /// Are some weights 0 that the sum does not have, so that results may be NaN in their stead?
+  bool isChecked() const { return plan.groups > 1 || plan.arePhasesRows; }
   bool endsWithProduct() const {
-    return plan.shares == 1 && sum.endsWithProduct() && (plan.groups == 1 || sum.isResult());
+    return plan.shares == 1 && !plan.arePhasesRows && sum.endsWithProduct() &&
+           (plan.groups == 1 || sum.isResult());
   }
 
   WindowSum sum;

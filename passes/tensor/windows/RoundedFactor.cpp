@@ -2,6 +2,7 @@
 #include "passes/tensor/windows/RoundedFactor.h"
 
 #include "passes/analysis/SizeFacts.h"
+#include "passes/tensor/normalize/PadConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -27,6 +28,19 @@ static ComputeOp createRounded(ComputeOp compute, LoadOp load, arith::TruncFOp r
       });
 }
 
+/// The tensor in 16 bits that `load` reads an extended copy of, element by element, if `round`
+/// gives the same elements again; null if there is none.
+static Value tensorOfCopy(LoadOp load, arith::TruncFOp round) {
+  auto producer = load.getTensor().getDefiningOp<ComputeOp>();
+  if (!producer || producer.getNumResults() != 1 || producer.getResultIndices())
+    return Value();
+  auto extension = producer.getYield().getValues()[0].getDefiningOp<arith::ExtFOp>();
+  auto element = extension ? extension.getIn().getDefiningOp<LoadOp>() : LoadOp();
+  const bool isCopy = element && !element.getPad() && element.getType() == round.getType() &&
+                      llvm::equal(element.getIndices(), producer.getBlock()->getArguments());
+  return isCopy ? element.getTensor() : Value();
+}
+
 std::optional<RoundedFactor> RoundedFactor::of(ComputeOp compute, ReduceOp reduce) {
   Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
   if (!isa_and_nonnull<arith::MulFOp>(product))
@@ -39,19 +53,29 @@ std::optional<RoundedFactor> RoundedFactor::of(ComputeOp compute, ReduceOp reduc
         round.getType().getIntOrFloatBitWidth() != 16)
       continue;
     RoundedFactor rounded;
-    rounded.copy = createRounded(compute, load, round);
+    Value tensor = tensorOfCopy(load, round);
+    if (!tensor) {
+      rounded.copy = createRounded(compute, load, round);
+      tensor = rounded.copy.getResult(0);
+    }
     rounded.extension = extension;
     rounded.before = round;
     OpBuilder inside(round);
     Value pad;
     if (load.getPad())
       pad = arith::TruncFOp::create(inside, load.getLoc(), round.getType(), load.getPad());
-    Value whole =
-        LoadOp::create(inside, load.getLoc(), rounded.copy.getResult(0), load.getIndices(), pad);
+    Value whole = LoadOp::create(inside, load.getLoc(), tensor, load.getIndices(), pad);
     extension->setOperand(0, whole);
     return rounded;
   }
   return std::nullopt;
+}
+
+void RoundedFactor::keep() {
+  if (copy && llvm::any_of(copy->getUsers(), [](Operation *user) {
+        return isa<LoadOp>(user) && isa<ReduceOp>(user->getParentOp());
+      }))
+    copy->setAttr(storedApartAttrName, UnitAttr::get(copy.getContext()));
 }
 
 void RoundedFactor::undo() {
@@ -61,5 +85,6 @@ void RoundedFactor::undo() {
   whole.erase();
   if (pad && pad->use_empty())
     pad->erase();
-  copy.erase();
+  if (copy)
+    copy.erase();
 }

@@ -47,9 +47,13 @@ struct Extents {
 
 } // namespace
 
-static double sizeOf(const WindowSum &sum, BlockArgument index) {
-  return std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0);
+double WindowSum::sizeOf(BlockArgument index, bool isFirstPhase) const {
+  constexpr double usualShare = 0.75, middle = 0.5;
+  return std::max(estimateSize(kernel, extentOf(index), usualShare, isFirstPhase ? 0 : middle),
+                  1.0);
 }
+
+static double sizeOf(const WindowSum &sum, BlockArgument index) { return sum.sizeOf(index); }
 
 SmallVector<int64_t> tk::groupsOf(const WindowSum &sum, double size) {
   SmallVector<int64_t> counts = {1};
@@ -64,7 +68,7 @@ SmallVector<int64_t> tk::groupsOf(const WindowSum &sum, double size) {
   return counts;
 }
 
-static Extents extentsOf(const WindowSum &sum, int64_t groups) {
+static Extents extentsOf(const WindowSum &sum, int64_t groups, bool arePhasesRows) {
   Extents extents;
   extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
   extents.bytesOfParts = sum.isInParts() ? cost::bytesOfPart * static_cast<double>(sum.countParts())
@@ -73,6 +77,11 @@ static Extents extentsOf(const WindowSum &sum, int64_t groups) {
   extents.pairs = sum.countPairs();
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases))
     extents.batches *= sizeOf(sum, index);
+  for (BlockArgument index : sum.phases)
+    if (arePhasesRows) {
+      extents.rows *= sizeOf(sum, index);
+      extents.batches /= sizeOf(sum, index);
+    }
   for (BlockArgument index : sum.batches)
     extents.copies *= sizeOf(sum, index);
   for (BlockArgument index : sum.rows)
@@ -80,7 +89,7 @@ static Extents extentsOf(const WindowSum &sum, int64_t groups) {
   for (BlockArgument index : sum.pixels) {
     double size = sizeOf(sum, index);
     if (const WindowAxis *axis = sum.axisOf(index)) {
-      const double taps = sizeOf(sum, axis->tap);
+      const double taps = sum.sizeOf(axis->tap, arePhasesRows);
       const auto stride = static_cast<double>(axis->stride);
       size += std::floor((taps - 1) * static_cast<double>(axis->dilation) / stride);
       extents.taps *= taps;
@@ -155,14 +164,14 @@ static ArrayRef<Slice> slicesOf(const WindowSum &sum) {
 }
 
 /// Takes the plan of `groups` groups with the axes `unrolled` if it takes less time than `best`.
-static void planGroups(const WindowSum &sum, unsigned unrolled, int64_t groups, int64_t processors,
-                       std::optional<WindowPlan> &best) {
+static void planGroups(const WindowSum &sum, unsigned unrolled, int64_t groups, bool arePhasesRows,
+                       int64_t processors, std::optional<WindowPlan> &best) {
   WindowSum own = sum;
   for (unsigned n = sum.axes.size(); n-- > 0;)
     if (unrolled >> n & 1)
       own.unroll(n);
-  Extents extents = extentsOf(own, groups);
-  if (groups > 1 && !sum.isResult())
+  Extents extents = extentsOf(own, groups, arePhasesRows);
+  if (arePhasesRows || (groups > 1 && !sum.isResult()))
     extents.bytesOfResult = cost::bytesOfWide;
   for (Slice slice : slicesOf(sum))
     for (int64_t shares : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
@@ -172,18 +181,17 @@ static void planGroups(const WindowSum &sum, unsigned unrolled, int64_t groups, 
       if (std::isnan(time) || scratchOf(extents, slice, shares) > cost::mostScratchOfParts)
         continue;
       const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
-      const double most = best && groups > best->groups ? mostTimeOfGroups
-                          : isMore                      ? cost::mostTimeOfFinerSplit
-                                                        : 1;
+      const bool isChecked = best && (groups > best->groups || arePhasesRows > best->arePhasesRows);
+      const double most = isChecked ? mostTimeOfGroups : isMore ? cost::mostTimeOfFinerSplit : 1;
       if (!best || time < best->time * most)
-        best = WindowPlan{unrolled, slice.length, shares, time, groups};
+        best = WindowPlan{unrolled, slice.length, shares, time, groups, arePhasesRows};
     }
 }
 
 /// How many groups may be one product: one, if the check of the results takes more time than that
 /// saves.
 static SmallVector<int64_t> joinedGroups(const WindowSum &sum) {
-  const Extents extents = extentsOf(sum, 1);
+  const Extents extents = extentsOf(sum, 1, false);
   ComputeOp compute = sum.compute;
   if (extents.channels >= static_cast<double>(slicesOfHalves[2].length))
     return {1};
@@ -201,7 +209,9 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
   const unsigned count = sum.phases.empty() ? sum.axes.size() : 0;
   for (unsigned unrolled = 0; unrolled < (1U << count); ++unrolled)
     for (int64_t groups : joinedGroups(sum))
-      planGroups(sum, unrolled, groups, processors, best);
+      planGroups(sum, unrolled, groups, false, processors, best);
+  if (!sum.phases.empty())
+    planGroups(sum, 0, 1, true, processors, best);
   return best;
 }
 

@@ -55,16 +55,21 @@ struct WindowSum {
   mlir::Value extentOf(mlir::BlockArgument index) const;
   /// Makes the taps of axis `n` channels: windows are then stored along it, tap by tap.
   void unroll(unsigned n);
+  /// About how large `index` is: with phases a tap's range is that of a phase in the middle, or of
+  /// the first one.
+  double sizeOf(mlir::BlockArgument index, bool isFirstPhase = false) const;
 };
 
 /// The plan of a flattened convolution: the axes whose taps are channels (a bit each), the channels
 /// of a slice, the number of blocks that divide the steps among themselves, the time in
-/// nanoseconds, and the groups of the batch whose rows and channels one product has.
+/// nanoseconds, the groups of the batch whose rows and channels one product has, and whether the
+/// phases are rows of one product, which has the taps of phase 0 for all of them.
 struct WindowPlan {
   unsigned unrolled = 0;
   int64_t slice = 0, shares = 1;
   double time = 0;
   int64_t groups = 1;
+  bool arePhasesRows = false;
 };
 
 /// Matches `reduce`, in the block of `compute`, as a convolution.
