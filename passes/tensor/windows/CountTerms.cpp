@@ -301,6 +301,9 @@ Value TermCounter::storeShares(Value windowsAt, Value rowsAt) {
             sum.isInParts() ? Precision::Blocked : sum.reduce.getPrecision());
         YieldOp::create(body, loc, product.getResult(0));
       });
+  // Computed where it is read, each result would be one product for all shares.
+  if (plan.shares > 1)
+    statement->setAttr(storedApartAttrName, before.getUnitAttr());
   return statement->getResult(0);
 }
 
