@@ -68,7 +68,11 @@ int64_t Planner::planScanAcross(ScanOp scan, Value across) {
   bool isFetched = divisor * bits % vectorBits == 0 && !(length && *length <= ownRows) &&
                    !gpu::getPlan(shape.compute).inPlace;
   const ScanShape &how = isFetched ? fetchedScan : ownScan;
-  int64_t columns = how.mostBits / bits;
+  const bool isShort = !isFetched && length && *length <= rowsOfShortScan;
+  int64_t columns = how.mostBits / bits, others = 1; // the blocks of other indices
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (isShort && index != across && index != position && !tiles.contains(index))
+      others = std::min<int64_t>(others * shape.upperOf(index).value_or(1), INT32_MAX);
   // Less than half a line costs more than multiprocessors without a block, if they are not many.
   auto enoughBlocks = [&] {
     int64_t processors = target.getProcessors();
@@ -76,13 +80,16 @@ int64_t Planner::planScanAcross(ScanOp scan, Value across) {
       return processors / 2;
     return columns * bits <= lineBits / 2 ? processors / 3 : processors * 3 / 4;
   };
-  while (width && columns * bits > sectorBits && *width / columns < enoughBlocks())
+  while (width && columns * bits > sectorBits && others * (*width / columns) < enoughBlocks())
     columns /= 2;
   set(across, fit(across, columns));
   set(along, fit(along, how.threads * how.elements / tileOf(across)));
   set(position, tileOf(along));
   if (!length || *length > tileOf(along))
     loop = position.getArgNumber();
+  else if (isShort) // Few threads share a column, and meet.
+    return std::clamp<int64_t>(tileOf(along) * tileOf(across) / elementsOfShortScan, 32,
+                               how.threads);
   return how.threads;
 }
 

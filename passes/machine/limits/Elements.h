@@ -63,6 +63,8 @@ inline constexpr int64_t resultsOfChain = 4, termsOfChain = 16, resultsOfProcess
 inline constexpr int64_t vectorsThatShare = 4, elementsThatShare = 8;
 /// Of what is reduced for each element of a row that is scanned, how many terms a thread has.
 inline constexpr int64_t termsBesideScans = 16;
+/// The rows of a short scan down columns at most, and its elements of a thread.
+inline constexpr int64_t rowsOfShortScan = 256, elementsOfShortScan = 16;
 /// What memory moves at once or at least.
 inline constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
 

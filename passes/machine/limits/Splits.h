@@ -208,14 +208,18 @@ namespace tk::limits::chunk_products {
 
 /// Rows of a chunk; and at most, if CUDA cores compute the scores in it.
 inline constexpr int64_t chunks[] = {32, 64, 128}, longestWeighed = 32;
-/// Launches beside that of the sum; rows and columns of a state at least.
-inline constexpr double launches = 3, leastOfState = 16;
+/// Launches beside that of the sum, and those of products in f32; rows and columns of a state at
+/// least.
+inline constexpr double launches = 3, launchesOfWide = 5, leastOfState = 16;
 /// Bytes that a number of a state moves: it is stored, scanned, stored and read; and one of a
 /// result, which is stored and read.
 inline constexpr double bytesOfState = 12, bytesOfResult = 8;
+/// The same of a score in f32. A term on CUDA cores takes longer in chunks of fewer rows than that,
+/// which are smaller tiles.
+inline constexpr double bytesOfScore = 8, rowsOfWideTile = 64;
 /// Nanoseconds of a term of a product, in 16 bits and in f32; of a score's weight; of a term of a
 /// score on CUDA cores, with an exponential; of a term of a scan of states. Predicted for an H200.
-inline constexpr double termOfProduct = 4e-6, termOfWideProduct = 6.6e-5, termOfPair = 1e-3,
+inline constexpr double termOfProduct = 4e-6, termOfWideProduct = 8e-5, termOfPair = 1e-3,
                         termOfWeighed = 5e-4, termOfScan = 1.2e-3;
 
 } // namespace tk::limits::chunk_products

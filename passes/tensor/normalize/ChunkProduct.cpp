@@ -7,8 +7,6 @@
 
 #include "passes/analysis/EqualComputes.h"
 #include "passes/analysis/IndexSpaces.h"
-#include "passes/analysis/Notes.h"
-#include "passes/analysis/SizeFacts.h"
 #include "passes/tensor/normalize/PadConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -142,12 +140,16 @@ void ChunkProduct::setIndices(const IRMapping &mapping) {
   weights->setIndices(indices);
 }
 
-/// The sum of `term` over the rows of a chunk.
-Value ChunkProduct::sumOverChunk(OpBuilder &at, Type type,
+/// The sum of `term` over the rows of a chunk, or over those that the row `seenBy` sees.
+Value ChunkProduct::sumOverChunk(OpBuilder &at, Type type, Value seenBy,
                                  llvm::function_ref<Value(OpBuilder &, Value)> term) {
   Location loc = reduce.getLoc();
-  Value zero = arith::ConstantIndexOp::create(at, loc, 0);
-  Value end = arith::ConstantIndexOp::create(at, loc, length);
+  Arithmetic index{at, loc};
+  Value zero = index.number(0), end = index.number(length);
+  if (seenBy && side.isBackward)
+    zero = side.isIncluded ? seenBy : index.add(seenBy, index.number(1));
+  else if (seenBy)
+    end = side.isIncluded ? index.add(seenBy, index.number(1)) : seenBy;
   return ReduceOp::create(
              at, loc, ReduceKind::Sum,
              ArrayRef<StringRef>{cast<StringAttr>(reduce.getIndexNames()[0]).getValue()},
@@ -224,7 +226,8 @@ Value ChunkProduct::createStates() {
              [&](OpBuilder &at, ValueRange own) {
                Value edge = edgeOf(at, own[0]);
                return sumOverChunk(
-                   at, reduce.getResult(0).getType(), [&](OpBuilder &inner, Value number) -> Value {
+                   at, reduce.getResult(0).getType(), /*seenBy=*/{},
+                   [&](OpBuilder &inner, Value number) -> Value {
                      Value row = rowOf(inner, own[0], number), left, right;
                      for (unsigned n = 0; n < weights->getNumWeights(); ++n) {
                        Value &operand = kinds[n] == Kind::OfColumns ? right : left;
@@ -284,9 +287,10 @@ Value ChunkProduct::createCarried(Value stored) {
   return result->getResult(0);
 }
 
-/// The scores of the rows of each chunk, if CUDA cores compute them or read them; otherwise null.
+/// The scores of the rows of each chunk, if CUDA cores compute them or multiply them; null if they
+/// are computed where they are multiplied.
 Value ChunkProduct::createScores() {
-  if (!weighsStates && !weighsColumns)
+  if (narrow && !weighsStates && !weighsColumns)
     return {};
   return define(".scores", {batch}, /*hasRow=*/true, {}, storedType(),
                 [&](OpBuilder &at, ValueRange own) -> Value {
@@ -315,7 +319,9 @@ Value ChunkProduct::insideOf(OpBuilder &at, Value chunk, Value number, Value sco
   Location loc = reduce.getLoc();
   const Type type = reduce.getResult(0).getType();
   Value to = rowOf(at, chunk, number);
-  return sumOverChunk(at, type, [&](OpBuilder &inner, Value term) -> Value {
+  // A sum that is stored by itself ends with what the row sees.
+  Value end = narrow && !weighsColumns ? Value() : number;
+  return sumOverChunk(at, type, end, [&](OpBuilder &inner, Value term) -> Value {
     Value row = rowOf(inner, chunk, term), score;
     if (!scores) {
       score = rounded(inner, scoreOf(inner, to, row));
@@ -327,13 +333,14 @@ Value ChunkProduct::insideOf(OpBuilder &at, Value chunk, Value number, Value sco
     score = weighted(inner, score, to, row, Kind::OfColumns);
     Value right = product(inner, c, row);
     right = weighsColumns ? right : rounded(inner, right);
-    return seen(inner, times(inner, score, right), number, term);
+    Value product = times(inner, score, right);
+    return end ? product : seen(inner, product, number, term);
   });
 }
 
-/// The sums that CUDA cores compute; null if the matrix unit does.
+/// The sums over a chunk, if CUDA cores compute them; null if the matrix unit does.
 Value ChunkProduct::createInside(Value scores) {
-  if (!weighsColumns)
+  if (narrow && !weighsColumns)
     return {};
   return define(".inside", {batch}, /*hasRow=*/true, columns, reduce.getResult(0).getType(),
                 [&](OpBuilder &at, ValueRange own) { return insideOf(at, own[0], own[1], scores); })
@@ -368,33 +375,4 @@ Value ChunkProduct::createResults(Value carried, Value scores) {
     return arith::AddFOp::create(at, loc, inside, beyond);
   };
   return define(".chunks", {batch}, /*hasRow=*/true, columns, type, body)->getResult(0);
-}
-
-void ChunkProduct::write(ComputeOp use) {
-  note(use, "tk-simplify:chunk-products", Verdict::Derived,
-       "products of decayed states go over chunks of " + std::to_string(length) + " rows");
-  OpBuilder before(use);
-  builder = &before;
-  isWhole = getSizeFact(kernel, extent).divisor % length == 0;
-  numChunks = Arithmetic{before, reduce.getLoc()}.ceilDiv(extent, length);
-  Value carried = createCarried(createStates());
-  results = createResults(carried, createScores());
-}
-
-Value ChunkProduct::elementAt(OpBuilder &at, ValueRange own) {
-  Location loc = reduce.getLoc();
-  Arithmetic index{at, loc};
-  Value place = own[side.place.getArgNumber()];
-  SmallVector<Value> element;
-  for (BlockArgument old : batch)
-    element.push_back(own[old.getArgNumber()]);
-  element.push_back(index.div(place, index.number(length)));
-  element.push_back(index.mod(place, index.number(length)));
-  for (BlockArgument old : columns)
-    element.push_back(own[old.getArgNumber()]);
-  IRMapping mapping;
-  mapping.map(compute.getBlock()->getArguments().take_front(numOfResult), own);
-  setIndices(mapping);
-  Value sum = LoadOp::create(at, loc, results, element, Value());
-  return product(at, ofPlace, place, sum);
 }

@@ -38,7 +38,8 @@ private:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>;
 
   bool divide();
-  bool hasNarrowFactors();
+  void findNarrow();
+  bool hasNarrowScores();
   double sizeOf(const Indices &indices);
   ComputeOp define(llvm::StringRef suffix, llvm::ArrayRef<Indices> lists, bool hasRow,
                    const Indices &last, mlir::Type type, Body body);
@@ -51,7 +52,7 @@ private:
                                          llvm::ArrayRef<Indices> lists);
   mlir::Value insideOf(mlir::OpBuilder &at, mlir::Value chunk, mlir::Value number,
                        mlir::Value scores);
-  mlir::Value sumOverChunk(mlir::OpBuilder &at, mlir::Type type,
+  mlir::Value sumOverChunk(mlir::OpBuilder &at, mlir::Type type, mlir::Value seenBy,
                            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value)> term);
   mlir::Value sumOverStates(mlir::OpBuilder &at,
                             llvm::function_ref<mlir::Value(mlir::OpBuilder &)> term);

@@ -18,8 +18,10 @@
 //    one; so are they nested.
 // 2. Divide the factors by what they depend on. Indices of the result that c alone has are x. If a
 //    weight has y (gated linear attention), CUDA cores compute the sums over y in the chunk.
+//    Operands that may not be rounded to 16 bits are multiplied in f32: the scores and the sums
+//    over r are stored by compute ops of their own, which are plain products.
 // 3. Choose L by the time of the products and of the states that move through memory. Compare it
-//    with the time of the scan.
+//    with the time of the scan (ChunkTimes.cpp).
 //
 // No weight is divided by another: each is of a way forward.
 //
@@ -34,14 +36,12 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScheduleEntries.h"
-#include "passes/machine/CostModel.h"
-#include "passes/machine/limits/Splits.h"
+#include "passes/analysis/SizeFacts.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace tk;
-using namespace limits::chunk_products;
 
 static constexpr llvm::StringLiteral passName = "tk-simplify:chunk-products";
 
@@ -54,7 +54,7 @@ bool ChunkProduct::match() {
   extent = compute.getExtents()[side.place.getArgNumber()];
   Value term = reduce.getYield().getValues()[0];
   return weights->match(term, /*isIncluded=*/true, /*needsWeight=*/false) &&
-         !weights->hasDistance() && divide() && hasNarrowFactors();
+         !weights->hasDistance() && divide();
 }
 
 /// Appends the factors of `factor`, which may be a product.
@@ -124,6 +124,7 @@ bool ChunkProduct::divide() {
   }
   for (const Factor &factor : others)
     (onColumns.on(factor.value) ? c : ofTerm).push_back(factor);
+  findNarrow();
   // Each index of the result is in the product.
   return llvm::all_of(columns, [&](BlockArgument index) {
     Dependence onIndex{ValueRange{index}};
@@ -131,56 +132,33 @@ bool ChunkProduct::divide() {
   });
 }
 
-/// Has each operand a factor in bf16? Scores and states in f16 could be too large for it.
-bool ChunkProduct::hasNarrowFactors() {
-  for (ArrayRef<Factor> operand : {ArrayRef(a), ArrayRef(b), ArrayRef(c)}) {
-    FloatType own;
-    for (const Factor &factor : operand)
-      if (auto wide = factor.value.getDefiningOp<arith::ExtFOp>(); wide && !factor.isDivisor)
-        own = cast<FloatType>(wide.getIn().getType());
-    if (!own || !own.isBF16())
-      return false;
-    narrow = mayRound ? own : FloatType();
-  }
-  return true;
+void ChunkProduct::write(ComputeOp use) {
+  note(use, "tk-simplify:chunk-products", Verdict::Derived,
+       "products of decayed states go over chunks of " + std::to_string(length) + " rows");
+  OpBuilder before(use);
+  builder = &before;
+  isWhole = getSizeFact(kernel, extent).divisor % length == 0;
+  numChunks = Arithmetic{before, reduce.getLoc()}.ceilDiv(extent, length);
+  Value carried = createCarried(createStates());
+  results = createResults(carried, createScores());
 }
 
-double ChunkProduct::sizeOf(const Indices &all) {
-  double size = 1;
-  for (BlockArgument index : all)
-    size *= guessSize(kernel, compute.getExtents()[index.getArgNumber()]);
-  return size;
-}
-
-double ChunkProduct::timeOfScan() {
-  return cost::launch +
-         sizeOf(batch) * guessSize(kernel, extent) * sizeOf(states) * sizeOf(columns) * termOfScan;
-}
-
-double ChunkProduct::timeOfChunks() {
-  const double rows = guessSize(kernel, extent), matrices = sizeOf(batch), y = sizeOf(states),
-               x = sizeOf(columns);
-  double best = std::numeric_limits<double>::infinity();
-  if (y < leastOfState || x < leastOfState)
-    return best;
-  for (int64_t candidate : chunks) {
-    const double one = static_cast<double>(candidate);
-    if (one > rows || ((weighsStates || weighsColumns) && candidate > longestWeighed))
-      continue;
-    const double bytes = matrices * (rows / one * y * x * bytesOfState + rows * x * bytesOfResult);
-    const double terms = matrices * rows * (one * (y + x) + 2 * y * x);
-    const double pairs = matrices * rows * one;
-    const double time = launches * cost::launch + bytes * cost::byte +
-                        terms * (narrow ? termOfProduct : termOfWideProduct) +
-                        pairs * (weighsStates    ? y * termOfWeighed
-                                 : weighsColumns ? x * termOfWeighed
-                                                 : termOfPair);
-    if (time < best) {
-      best = time;
-      length = candidate;
-    }
-  }
-  return best;
+Value ChunkProduct::elementAt(OpBuilder &at, ValueRange own) {
+  Location loc = reduce.getLoc();
+  Arithmetic index{at, loc};
+  Value place = own[side.place.getArgNumber()];
+  SmallVector<Value> element;
+  for (BlockArgument old : batch)
+    element.push_back(own[old.getArgNumber()]);
+  element.push_back(index.div(place, index.number(length)));
+  element.push_back(index.mod(place, index.number(length)));
+  for (BlockArgument old : columns)
+    element.push_back(own[old.getArgNumber()]);
+  IRMapping mapping;
+  mapping.map(compute.getBlock()->getArguments().take_front(numOfResult), own);
+  setIndices(mapping);
+  Value sum = LoadOp::create(at, loc, results, element, Value());
+  return product(at, ofPlace, place, sum);
 }
 
 //===----------------------------------------------------------------------===//
