@@ -134,4 +134,29 @@ std::optional<double> meanOfMasked(ReduceOp reduce) {
   return meanOfRanges(compute, begin, reduce.getUpper()[0]);
 }
 
+bool dividesTermsOrAround(ReduceOp reduce, Value row, Value term) {
+  // Rows of one document have its terms in common: `ptr[d[r]]..ptr[d[r] + 1]`.
+  auto isOfRow = [&](LoadOp first) { return first && first.getIndices().back() == row; };
+  return dividesTerms(reduce, row) ||
+         llvm::any_of(getEnclosingReductions(reduce), [&](ReduceOp around) {
+           if (!llvm::is_contained(around.getBlock()->getArguments(), term))
+             return false;
+           if (!meanOfShifted(around))
+             return isOfRow(offsetOfRange(around));
+           auto length = around.getUpper()[0].getDefiningOp()->getOperand(0);
+           return isOfRow(loadOf(length.getDefiningOp<arith::SubIOp>().getRhs()));
+         });
+}
+
+bool isSumOfShortRow(ReduceOp reduce, int64_t longest) {
+  auto around = dyn_cast<ReduceOp>(reduce->getParentOp());
+  if (!around || !isa<ComputeOp>(around->getParentOp()) || around.getNumIndices() != 1 ||
+      reduce.isOnline() || reduce.getNumIndices() != 1 || reduce.getKind(0) != ReduceKind::Sum ||
+      getConstantIndex(reduce.getLower()[0]) != 0)
+    return false;
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  std::optional<int64_t> upper = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  return upper && *upper <= longest;
+}
+
 } // namespace tk

@@ -37,6 +37,14 @@ std::optional<double> meanOfShifted(ReduceOp reduce);
 /// program has it before tk-restrict-ranges.
 std::optional<double> meanOfMasked(ReduceOp reduce);
 
+/// Does a table of offsets divide the terms of `reduce` among the values of `row`, or those of a
+/// reduction over `term` around it, before tk-shift-ranges or after it?
+bool dividesTermsOrAround(ReduceOp reduce, mlir::Value row, mlir::Value term);
+
+/// Does `reduce` stand in the terms of one other reduction, of one index, and sum over an axis of
+/// at most `longest` elements, as the product of two rows does?
+bool isSumOfShortRow(ReduceOp reduce, int64_t longest);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_OFFSETRANGES_H

@@ -233,7 +233,7 @@ struct Analysis {
     if (!m || !n)
       return;
     // No two rows, or columns, of a tile would have a term in common.
-    if (dividesTerms(op, m) || dividesTerms(op, n))
+    if (dividesTermsOrAround(op, m, n) || dividesTermsOrAround(op, n, m))
       return;
     // What is multiplied in f64 is f64 in shared memory and registers, too.
     Type operand = a.getType().isF64() ? a.getType() : withoutExtension(a).getType();

@@ -14,6 +14,8 @@
 // 3. Reductions without columns, such as the maximum of a row's weights, have a warp for each row.
 // 4. If some reductions lie along another index, such as the head of a weight, a warp has several
 //    heads with the columns of each.
+// 5. A sum over a short row in each term, such as the product of two rows of nodes, is over all of
+//    that row.
 //
 // Before: tiles of 1 x 64 results and 8 terms, in 4 warps
 // After:  tiles of 4 x 128 results and 8 terms of f32: a row a warp
@@ -22,6 +24,7 @@
 #include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/limits/Operands.h"
 #include "passes/machine/limits/Rows.h"
 #include "passes/plan/Planner.h"
 
@@ -65,10 +68,19 @@ static bool addColumn(OffsetRows &rows, Value index) {
   return true;
 }
 
+/// Does a load in the terms of `reduce`, and in no sum in these, run along `index` in memory?
+static bool readsAlong(ReduceOp reduce, Value index) {
+  return llvm::any_of(reduce.getBlock()->getOps<LoadOp>(), [&](LoadOp load) {
+    return !load.getIndices().empty() && runsOneByOne(load.getIndices().back(), index);
+  });
+}
+
 static std::optional<OffsetRows> findRows(StatementShape &shape) {
   OffsetRows rows;
   for (Operation *op : shape.reductions) {
     auto reduce = dyn_cast<ReduceOp>(op);
+    if (reduce && isSumOfShortRow(reduce, limits::shift_ranges::longestSummedRow))
+      continue;
     std::optional<double> mean = reduce ? meanOfShifted(reduce) : std::nullopt;
     Value row = mean ? rowOf(shape, reduce) : Value();
     if (!row || reduce.isOnline() || (rows.row && rows.row != row))
@@ -76,7 +88,7 @@ static std::optional<OffsetRows> findRows(StatementShape &shape) {
     rows.row = row;
     rows.terms = std::max(rows.terms, *mean);
     for (Value index : shape.compute.getBlock()->getArguments()) {
-      const bool isColumn = shape.runsAlong[op].contains(index) &&
+      const bool isColumn = (shape.runsAlong[op].contains(index) || readsAlong(reduce, index)) &&
                             shape.dependsOn[op].contains(index) && index != row;
       if (isColumn && !addColumn(rows, index))
         return std::nullopt;
@@ -113,6 +125,10 @@ bool Planner::planOffsetRows() {
     set(found->head, heads);
   warps = std::clamp<int64_t>(rows * lanes / lanesOfWarp, 1, warpsOfRows);
   for (Operation *op : shape.reductions) {
+    if (auto sum = cast<ReduceOp>(op); sum->getParentOfType<ReduceOp>()) {
+      set(sum.getIndex(0), fit(sum.getIndex(0), limits::shift_ranges::longestSummedRow));
+      continue;
+    }
     const bool hasColumns = shape.dependsOn[op].contains(found->column);
     const int64_t terms =
         hasColumns ? std::min(elementsOfThread / width, mostTerms)

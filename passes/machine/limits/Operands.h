@@ -228,6 +228,8 @@ namespace tk::limits::shift_ranges {
 inline constexpr double mostTerms = 2048;
 /// The same of terms that are rows of a tensor: a block reads a long range of them as fast alone.
 inline constexpr double mostTermsAcross = 64;
+/// The elements of a row of which each term has a sum, which a warp computes at a time.
+inline constexpr int64_t longestSummedRow = 128;
 
 } // namespace tk::limits::shift_ranges
 

@@ -10,6 +10,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/OffsetRanges.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
@@ -238,8 +239,23 @@ static bool followsProduct(ComputeOp consumer) {
   });
 }
 
+/// True if `reduce` sums a short row for each of the few terms that a table of offsets divides
+/// among the reader's rows: for all pairs of rows and terms it would take a multiple of the work.
+static bool isSummedForDividedTerms(ReduceOp reduce, Read read) {
+  auto around = read.load->getParentOfType<ReduceOp>();
+  std::optional<double> mean = around ? meanOfMasked(around) : std::nullopt;
+  std::optional<int64_t> terms = countKnownTerms(reduce, limits::shift_ranges::longestSummedRow);
+  auto choice =
+      mean ? around.getYield().getValues()[0].getDefiningOp<arith::SelectOp>() : arith::SelectOp();
+  return choice && rowOfMask(choice.getCondition()) &&
+         *mean <= limits::shift_ranges::mostTermsAcross && terms &&
+         *terms <= limits::shift_ranges::longestSummedRow;
+}
+
 std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
                                       int64_t maxExtra) {
+  if (!reach.reduced.empty() && isSummedForDividedTerms(reduce, read))
+    return std::nullopt;
   if (!reach.reduced.empty())
     return "its reductions vary with an index that the reader reduces over, and would lose the "
            "parallelism over that index";

@@ -10,7 +10,8 @@
 // * both of its bounds are loaded, and its compute op has the row's index;
 // * the sizes say that the ranges have few terms on average;
 // * its terms lie side by side: it is no contraction, and its loads use the index in their last
-//   axis. Terms of very short ranges may also be rows of a tensor, whose columns are results.
+//   axis. Terms of very short ranges may also be rows of a tensor, whose columns are results or are
+//   summed in each term.
 //
 //   %s = tk.reduce [sum] ["t"] from (%lo) to (%hi) {v[t]}
 //     =>
@@ -80,14 +81,19 @@ static bool isProductOfRows(ReduceOp reduce) {
   return hasOwn(ofLeft, ofRight) && hasOwn(ofRight, ofLeft);
 }
 
-/// Are the terms of `reduce` in `compute` rows of a tensor, of which nothing is reduced?
+/// Are the terms of `reduce` in `compute` rows of a tensor? Of those that a table divides among the
+/// rows, short ones may be summed. Others may be seen by several rows of a product's tile.
 static bool areTermsRows(ReduceOp reduce, ComputeOp compute) {
   if (runsAlong(reduce))
     return false;
+  LoadOp first = offsetOfRange(reduce);
+  const bool areDivided = first && isa<BlockArgument>(first.getIndices().back());
   return !compute
               .walk([&](ReduceOp other) {
-                return other->getBlock() != compute.getBlock() ? WalkResult::interrupt()
-                                                               : WalkResult::advance();
+                return other->getBlock() == compute.getBlock() ||
+                               (areDivided && isSumOfShortRow(other, longestSummedRow))
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
               })
               .wasInterrupted();
 }
