@@ -4,7 +4,8 @@
 // 2. If the tiles of a launch need more shared memory or more registers than there are, plan the
 //    fused kernel again for less, three quarters of the memory each time.
 // 3. If no plan fits, fuse the kernel anew with all reductions, scans and products stored.
-// 4. If none fits then, reduce one element at a time: slow, but no program is refused.
+// 4. If none fits then, the functions that do not fit reduce one element at a time, and at last all
+//    of them: slow, but no program is refused.
 // StoreByTime.cpp lowers a kernel again whose predicted time is far above the least one.
 //
 //===----------------------------------------------------------------------===//
@@ -29,6 +30,8 @@ namespace tk {
 
 /// What tiles are planned for at last, and what part of the room before each time.
 static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
+/// Functions that reduce one element at a time before all of them do.
+static constexpr size_t mostSingles = 6;
 
 void CompiledSource::restore(ModuleOp module, ModuleOp from) {
   module.getBodyRegion().takeBody(from.getBodyRegion());
@@ -44,6 +47,8 @@ Status CompiledSource::lowerToFit(ModuleOp module, Stage to, const Dump &dump, S
       OwningOpRef<ModuleOp> fused = module.clone();
       Status lowered = runStages(module, Stage::Fused, to, dump, seen);
       shared = shared * lessShared / ofShared;
+      if (!lowered)
+        detail::log_message("planned again: " + lowered.error().message());
       if (lowered || !module->hasAttr(gpu::needsLessAttrName) || shared < leastShared)
         return lowered;
       restore(module, *fused);
@@ -63,6 +68,19 @@ Status CompiledSource::lowerToFit(ModuleOp module, Stage to, const Dump &dump, S
   if (lowered || !module->hasAttr(gpu::needsLessAttrName))
     return lowered;
   // Reductions of one element at a time fit whatever they are over.
+  SmallVector<Attribute> singles;
+  while (singles.size() < mostSingles) {
+    auto which = module->getAttrOfType<StringAttr>(gpu::needsLessAttrName);
+    if (!which || llvm::is_contained(singles, which))
+      break;
+    singles.push_back(which);
+    restore(module, *tensors);
+    module->setAttr(gpu::singleTermsAttrName, Builder(context.get()).getArrayAttr(singles));
+    tensors = module.clone();
+    lowered = runStages(module, Stage::Tk, to, dump, seen);
+    if (lowered || !module->hasAttr(gpu::needsLessAttrName))
+      return lowered;
+  }
   llvm::SaveAndRestore disabled(driver.pipeline.disabled);
   driver.pipeline.disabled.insert("tk-tile");
   restore(module, *tensors);

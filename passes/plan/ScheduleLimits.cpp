@@ -20,7 +20,7 @@ static KernelOp kernelOf(FuncOp function) {
 }
 
 static void askForLess(FuncOp function) {
-  function->getParentOp()->setAttr(needsLessAttrName, UnitAttr::get(function.getContext()));
+  function->getParentOp()->setAttr(needsLessAttrName, function.getSymNameAttr());
 }
 
 void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,

@@ -7,10 +7,13 @@
 namespace tk::gpu {
 
 /// On a module of which a kernel was planned with more shared memory, or more elements of a thread,
-/// than there are.
+/// than there are: the name of its function.
 inline constexpr llvm::StringLiteral needsLessAttrName = "tkgpu.needs_less";
 /// On a module in which no plan fits with reductions computed where they are read: all are stored.
 inline constexpr llvm::StringLiteral storesReductionsAttrName = "tk.store_reductions";
+
+/// On a module in which the functions of these names reduce one element at a time: no plan fits.
+inline constexpr llvm::StringLiteral singleTermsAttrName = "tkgpu.single_terms";
 
 /// Reports that a function would need `bytes` of shared memory: at the kernel's schedule block if
 /// that shaped it, which is the program's mistake; else as an error of ours, and the module gets

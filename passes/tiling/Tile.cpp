@@ -83,7 +83,7 @@ LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
         continue;
       std::optional<Location> place = placeOfKey(kernel, {"tile", "coarsen"});
       if (!place) // it is planned again, with smaller tiles
-        func->getParentOp()->setAttr(gpu::needsLessAttrName, UnitAttr::get(func.getContext()));
+        func->getParentOp()->setAttr(gpu::needsLessAttrName, func.getSymNameAttr());
       refuse(place ? *place : kernel.getLoc(), Refusal::ScheduleDoesNotFit)
           << "a tile of " << tile.getNumElements() << " terms leaves "
           << tile.getNumElements() / threads << " to each of " << threads
@@ -143,17 +143,20 @@ struct Tile : tk::impl::TileBase<Tile> {
     if (!schedule)
       return compute.emitError("expected a #tkgpu.plan with tiles on the statement, got none: run "
                                "tk-select-schedule first");
-    if (naive)
-      schedule = withoutReductionTiles(schedule);
     std::string name = kernel.getSymName().str();
     for (Attribute result : compute.getNames())
       name += "_" + identifierOf(cast<StringAttr>(result).getValue());
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
+    auto singles = kernel->getParentOp()->getAttrOfType<ArrayAttr>(gpu::singleTermsAttrName);
+    const bool hasSingleTerms =
+        naive || (singles && llvm::is_contained(singles.getAsValueRange<StringAttr>(), unique));
+    if (hasSingleTerms)
+      schedule = withoutReductionTiles(schedule);
     OpBuilder moduleBuilder(kernel);
     FailureOr<SmallVector<ResultElement, 0>> elements = SmallVector<ResultElement, 0>();
-    if (!naive)
+    if (!hasSingleTerms)
       elements = buildElements(moduleBuilder, kernel, compute, schedule, present);
     if (failed(elements))
       return failure();

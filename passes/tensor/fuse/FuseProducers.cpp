@@ -92,6 +92,7 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
       numberProducts(kernel);
       numInlined += fuse(kernel, /*isTrial=*/false);
       roundMixedProducts(kernel);
+      mergeEqualResults(kernel);
       sayDeclined(kernel);
       forgetComputations(kernel);
     });

@@ -32,6 +32,9 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
 ComputeOp findKeptElements(Read read, int64_t maxExtra,
                            llvm::function_ref<bool(mlir::OpResult)> isStored);
 
+/// Makes stored results that are computed alike one (EqualResults.cpp); their number.
+unsigned mergeEqualResults(KernelOp kernel);
+
 /// True if the reader runs over the row that the producer reduces, so that it computes these
 /// reductions beside its own (exponentials relative to a maximum, squares about a mean). This does
 /// not depend on whether they are stored for other readers.
