@@ -309,6 +309,9 @@ int64_t Planner::planAcross(Operation *op) {
   if (auto scan = dyn_cast<ScanOp>(op)) {
     std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);
     const Value position = place ? Value(place->index) : scan.getPosition();
+    // Gathered terms lie in the order of the scan as well as across it.
+    if (shape.runsAlong[op].contains(scan.getBlock()->getArgument(0)))
+      return 0;
     return across && across != position ? planScanAcross(scan, across) : 0;
   }
   auto reduction = dyn_cast<ReduceOp>(op);
