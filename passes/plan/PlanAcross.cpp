@@ -83,14 +83,24 @@ int64_t Planner::planScanAcross(ScanOp scan, Value across) {
   while (width && columns * bits > sectorBits && others * (*width / columns) < enoughBlocks())
     columns /= 2;
   set(across, fit(across, columns));
-  set(along, fit(along, how.threads * how.elements / tileOf(across)));
+  // Few blocks have many threads each, which compute the terms and have more bytes in flight.
+  int64_t threads = how.threads, blocks = 1;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (index != position)
+      blocks = std::min<int64_t>(
+          blocks * llvm::divideCeil(shape.upperOf(index).value_or(INT32_MAX), tileOf(index)),
+          INT32_MAX);
+  while (isFetched && threads < ownScan.threads &&
+         blocks * threads < target.getProcessors() * how.threads / 2)
+    threads *= 2;
+  set(along, fit(along, threads * how.elements / tileOf(across)));
   set(position, tileOf(along));
   if (!length || *length > tileOf(along))
     loop = position.getArgNumber();
   else if (isShort) // Few threads share a column, and meet.
     return std::clamp<int64_t>(tileOf(along) * tileOf(across) / elementsOfShortScan, 32,
                                how.threads);
-  return how.threads;
+  return threads;
 }
 
 /// Do the terms of a reduction lie in a window, which slides as the statement's indices step: does
