@@ -5,6 +5,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 namespace tk {
 namespace {
@@ -88,16 +89,46 @@ std::string planJson(const PredictedCost &cost, const std::string &symbol) {
   return text;
 }
 
-void printCost(const LaunchCost &cost) {
+/// Bytes of each tensor: its size, and what moves between it and the device's memory and L2.
+static void printTensors(const LaunchCost &cost) {
+  const char *label = "tensors";
+  for (const TensorCost &tensor : cost.tensors) {
+    std::printf("  %-10s %s: %.4g MB", std::exchange(label, ""), tensor.name.c_str(),
+                tensor.size * 1e-6);
+    if (tensor.cacheRead > 0)
+      std::printf(", %.4g MB read, %.4g MB through L2", tensor.memoryRead * 1e-6,
+                  tensor.cacheRead * 1e-6);
+    if (tensor.memoryWritten > 0)
+      std::printf(", %.4g MB written", tensor.memoryWritten * 1e-6);
+    std::printf("\n");
+  }
+}
+
+/// A line with less of a launch's time than this is not printed.
+constexpr double leastShareOfLine = 0.005;
+
+/// The lines of the source that a launch computes, with their times.
+static void printLines(llvm::ArrayRef<LineTime> lines, double total) {
+  const char *label = "lines";
+  for (const LineTime &line : lines)
+    if (line.nanoseconds >= leastShareOfLine * total)
+      std::printf("  %-10s %.1f us for %s:%u: %s\n", std::exchange(label, ""),
+                  line.nanoseconds * 1e-3, line.file.c_str(), line.line, line.text.c_str());
+}
+
+void printCost(const PredictedCost &predicted, const LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   const Prediction &time = cost.prediction;
-  std::printf("  predicted  %.1f us, bound by %s; %.3g waves of blocks\n", time.total * 1e-3,
-              nameOf(time.bound).str().c_str(), time.waves);
+  std::printf("  predicted  %.1f us, bound by %s; %.3g wave%s of blocks\n", time.total * 1e-3,
+              nameOf(time.bound).str().c_str(), time.waves, time.waves == 1 ? "" : "s");
   std::printf("  bytes      %.4g MB read, %.4g MB written, %.4g MB through L2\n",
               work.readBytes * 1e-6, work.writtenBytes * 1e-6, work.cacheBytes * 1e-6);
+  printTensors(cost);
   std::printf("  operations matrix unit %s, CUDA cores %.3g, special functions %.3g\n",
               productsText(work).c_str(), work.instructions + work.doubles, work.special);
   printSum(time);
+  if (auto lines = predicted.lines.find(cost.symbol); lines != predicted.lines.end())
+    printLines(lines->second, time.total);
   for (const std::string &note : cost.notes)
     std::printf("  note       %s\n", note.c_str());
 }
@@ -169,6 +200,17 @@ std::string costJson(const LaunchCost &cost) {
     quoteJson(note, text);
     separator = ",";
   }
+  return text + "]";
+}
+
+std::string linesJson(const PredictedCost &cost, const std::string &symbol) {
+  std::string text = "\"lines\":[";
+  if (auto lines = cost.lines.find(symbol); lines != cost.lines.end())
+    for (const LineTime &line : lines->second) {
+      text += text.back() == '[' ? "{\"file\":" : ",{\"file\":";
+      quoteJson(line.file, text);
+      text += format(",\"line\":%u,\"us\":%.6g}", line.line, line.nanoseconds * 1e-3);
+    }
   return text + "]";
 }
 

@@ -10,14 +10,16 @@ namespace tk {
 
 /// Prints the plan of a launch's function (docs/reference/plan.md), as a line of tkc inspect.
 void printPlan(const PredictedCost &cost, const std::string &symbol);
-/// Prints what a launch costs, as lines of tkc inspect.
-void printCost(const LaunchCost &cost);
+/// Prints what a launch costs, as lines of tkc inspect: times, bytes of tensors, lines of the
+/// source.
+void printCost(const PredictedCost &predicted, const LaunchCost &cost);
 /// Prints what all launches cost together.
 void printTotal(const PredictedCost &cost);
 
 /// The same as members of a JSON object, without braces.
 std::string planJson(const PredictedCost &cost, const std::string &symbol);
 std::string costJson(const LaunchCost &cost);
+std::string linesJson(const PredictedCost &cost, const std::string &symbol);
 std::string totalJson(const PredictedCost &cost);
 
 } // namespace tk

@@ -70,6 +70,47 @@ CompiledSource::storedTensors(size_t kernel, std::string_view target, const Fact
   return names;
 }
 
+/// Facts of one line that name one reader each, as in "'p' is computed where 'o' reads it", become
+/// one fact that names all readers.
+static std::vector<CompiledSource::Remark>
+joinReaders(std::vector<CompiledSource::Remark> remarks) {
+  struct Readers {
+    size_t at; ///< the position of the fact among those that are kept
+    std::string before, after;
+    std::vector<std::string> names;
+  };
+  std::vector<Readers> found;
+  std::vector<CompiledSource::Remark> kept;
+  for (CompiledSource::Remark &remark : remarks) {
+    const StringRef text = remark.text, where = " is computed where ", reads = " reads it";
+    const size_t begin = text.find(where), end = text.find(reads);
+    if (begin == text.npos || end == text.npos || end < begin) {
+      kept.push_back(std::move(remark));
+      continue;
+    }
+    const std::string before = text.take_front(begin + where.size()).str();
+    const std::string name = text.slice(begin + where.size(), end).str();
+    const std::string after = text.drop_front(end + reads.size()).str();
+    auto same = llvm::find_if(found, [&](const Readers &other) {
+      const CompiledSource::Remark &fact = kept[other.at];
+      return other.before == before && other.after == after && fact.line == remark.line &&
+             fact.file == remark.file && fact.pass == remark.pass;
+    });
+    if (same == found.end()) {
+      found.push_back({kept.size(), before, after, {name}});
+      kept.push_back(std::move(remark));
+    } else if (!llvm::is_contained(same->names, name)) {
+      same->names.push_back(name);
+    }
+  }
+  for (const Readers &readers : found)
+    if (readers.names.size() > 1)
+      kept[readers.at].text = readers.before +
+                              llvm::join(ArrayRef(readers.names).drop_back(), ", ") + " and " +
+                              readers.names.back() + " read it" + readers.after;
+  return kept;
+}
+
 std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const {
   std::vector<Remark> remarks;
   auto remark = [&](Location where, StringRef pass, std::string text, bool declined,
@@ -89,8 +130,11 @@ std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const
     std::string text = note.text.str();
     // A later pass has left nothing of the tensor but what is reduced of it.
     if (!note.stored.empty() && !tensors.contains(note.stored))
-      if (const size_t at = text.find(" is stored: "); at != text.npos)
-        text.replace(at, StringRef(" is stored: ").size(), " is not computed where it is read: ");
+      for (auto [stored, instead] :
+           {std::pair<StringRef, StringRef>(" is stored: ", " is not computed where it is read: "),
+            {" are stored: ", " are not computed where they are read: "}})
+        if (const size_t at = text.find(stored); at != text.npos)
+          text.replace(at, stored.size(), instead);
     remark(note.where, note.pass, std::move(text), note.verdict != Verdict::Derived, note.stored);
   }
   for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
@@ -98,7 +142,7 @@ std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const
             SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
       remark(launch.getLoc(), "tk-choose-schedule",
              ("plan of " + launch.getKernel() + ": " + gpu::describePlan(function)).str(), false);
-  return remarks;
+  return joinReaders(std::move(remarks));
 }
 
 bool CompiledSource::scheduleApplies(size_t kernel, std::string_view target,

@@ -71,7 +71,8 @@ std::string inspectJson(const std::vector<LaunchReport> &reports,
                 report.code.spillStores, report.code.spillLoads, report.occupancy.blocks, occupancy)
                 .str();
     if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
-      text += "," + planJson(*cost, launch.symbol) + "," + costJson(*launchCost);
+      text += "," + planJson(*cost, launch.symbol) + "," + costJson(*launchCost) + "," +
+              linesJson(*cost, launch.symbol);
     text += "}";
     separator = ",";
   }
@@ -85,7 +86,7 @@ std::string inspectJson(const PredictedCost &cost, const Signature &signature,
   const char *separator = "";
   for (const LaunchCost &launch : cost.kernel.launches) {
     text += separator + ("{\"symbol\":\"" + launch.symbol) + "\"," + planJson(cost, launch.symbol) +
-            "," + costJson(launch) + "}";
+            "," + costJson(launch) + "," + linesJson(cost, launch.symbol) + "}";
     separator = ",";
   }
   return text + "]," + totalJson(cost) + "}";

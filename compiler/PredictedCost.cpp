@@ -3,15 +3,43 @@
 
 #include "compiler/CompiledSource.h"
 #include "compiler/Dump.h"
+#include "compiler/StageText.h"
 #include "compiler/Stages.h"
 #include "compiler/UsualTables.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/WorkCount.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <tuple>
+
 using namespace mlir;
 
 namespace tk {
+
+/// A location that names several lines gives each of them the same share.
+static std::vector<LineTime> linesOf(const LaunchCost &launch, const SourceManager &sources) {
+  PlaceTable places(sources);
+  std::vector<LineTime> lines; // by the places' numbers
+  const Prediction &time = launch.prediction;
+  const double shared = time.total - time.launch - time.begin;
+  for (const auto &[where, share] : launch.shares) {
+    const std::vector<unsigned> numbers = places.numbers(where);
+    for (unsigned number : numbers) {
+      for (const SourcePlace &place : places.places().drop_front(lines.size())) {
+        const SourceFile &file = sources.file(place.file);
+        lines.push_back(
+            {file.name(), place.line, llvm::StringRef(file.line(place.line)).trim().str(), 0});
+      }
+      lines[number].nanoseconds += shared * share / static_cast<double>(numbers.size());
+    }
+  }
+  llvm::sort(lines, [](const LineTime &a, const LineTime &b) {
+    return std::tie(b.nanoseconds, a.file, a.line) < std::tie(a.nanoseconds, b.file, b.line);
+  });
+  return lines;
+}
 
 Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
     size_t kernel, std::string_view target, const Facts &given, llvm::ArrayRef<int64_t> dims,
@@ -86,7 +114,10 @@ CompiledSource::costOf(ModuleOp lowered, ModuleOp fused, size_t kernel, std::str
                     signature.str(),
                     {},
                     {},
+                    {},
                     {}});
+  for (const LaunchCost &launch : predicted->kernel.launches)
+    predicted->lines[launch.symbol] = linesOf(launch, sources);
   for (auto function : lowered.getOps<gpu::FuncOp>()) {
     predicted->plans[function.getSymName().str()] = gpu::describePlan(function);
     predicted->pipelines[function.getSymName().str()] = describeStages(function);

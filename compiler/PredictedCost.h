@@ -11,6 +11,14 @@
 
 namespace tk {
 
+/// A line of the source in the time of a launch.
+struct LineTime {
+  std::string file;
+  unsigned line = 0; ///< from 1
+  std::string text;
+  double nanoseconds = 0; ///< of the launch's time behind its start
+};
+
 /// What a kernel costs at given sizes, and what it must do at the least.
 struct PredictedCost {
   KernelCost kernel;
@@ -20,6 +28,8 @@ struct PredictedCost {
   std::string signature;                        ///< of the kernel
   std::map<std::string, std::string> plans;     ///< of functions by their names: see describePlan
   std::map<std::string, std::string> pipelines; ///< of functions by their names: describeStages
+  /// Of functions by their names: the lines that they compute, those with the most time first.
+  std::map<std::string, std::vector<LineTime>> lines;
   /// The tiles of functions by their names; none of a function that computes several statements,
   /// or whose tiles a schedule block cannot ask for.
   std::map<std::string, NamedTiles> tiles;

@@ -113,12 +113,20 @@ int buildOnMesh(const ChosenKernel &chosen, const std::string &target,
   return written ? Done : report(written.error(), json);
 }
 
+/// A stage that no kernel for the CPU has is that of GPU code, also where there is no GPU.
+Expected<std::string> targetOfStage(const BuildOptions &options) {
+  constexpr llvm::StringLiteral ofGpu[] = {"tiled", "gpu", "cuda", "plan", "ptx", "sass"};
+  if (llvm::is_contained(ofGpu, options.emit) && !options.mesh.isGiven())
+    return targetOfCode(options.source);
+  return resolve_target(options.source.target);
+}
+
 /// Writes a stage of one kernel, or what --explain says of it.
 int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &options) {
   const bool json = options.source.json, onlyExplain = options.explain && options.emit.empty();
   const auto &[source, kernel] = chosen;
   const Signature &signature = source->signatures()[kernel];
-  Expected<std::string> target = resolve_target(options.source.target);
+  Expected<std::string> target = targetOfStage(options);
   if (!target)
     return report(target.error(), json);
   if (options.mesh.isGiven())

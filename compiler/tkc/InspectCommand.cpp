@@ -32,14 +32,24 @@ std::string tripleText(const uint32_t (&values)[3]) {
          std::to_string(values[2]);
 }
 
-std::string gridText(const Launch &launch, const Signature &signature) {
-  std::vector<std::string> names = signature.variable_names();
-  return launch.grid[0].str(names) + " x " + launch.grid[1].str(names) + " x " +
-         launch.grid[2].str(names);
+/// The number that an expression has at the sizes that are known, else the expression.
+std::string valueText(const Expr &value, const Signature &signature,
+                      std::span<const Scalar> known) {
+  if (Expected<int64_t> number = value.evaluate_integer(known))
+    return std::to_string(*number);
+  return value.str(signature.variable_names());
+}
+
+std::string gridText(const Launch &launch, const Signature &signature,
+                     std::span<const Scalar> known) {
+  return valueText(launch.grid[0], signature, known) + " x " +
+         valueText(launch.grid[1], signature, known) + " x " +
+         valueText(launch.grid[2], signature, known);
 }
 
 void printText(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
-               const std::unique_ptr<PredictedCost> &cost, const Signature &signature) {
+               const std::unique_ptr<PredictedCost> &cost, const Signature &signature,
+               std::span<const Scalar> known) {
   std::printf("%s for %s, %zu launch%s, %zu bytes of code\n", signature.name.c_str(),
               executable.target.c_str(), reports.size(), reports.size() == 1 ? "" : "es",
               executable.cubin.size());
@@ -47,14 +57,12 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
     const Launch &launch = *report.launch;
     std::printf("%s%s%s\n", launch.symbol.c_str(), launch.span.valid() ? "  " : "",
                 launch.span.str().c_str());
-    std::printf("  grid       %s, blocks of %s", gridText(launch, signature).c_str(),
+    std::printf("  grid       %s, blocks of %s", gridText(launch, signature, known).c_str(),
                 tripleText(launch.block).c_str());
     if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1)
       std::printf(", clusters of %s", tripleText(launch.cluster).c_str());
     std::printf("\n  registers  %u a thread\n", report.code.registers);
-    std::string dynamic = report.dynamicShared
-                              ? std::to_string(*report.dynamicShared)
-                              : launch.shared_bytes.str(signature.variable_names());
+    const std::string dynamic = valueText(launch.shared_bytes, signature, known);
     std::printf("  shared     %lld + %s bytes a block\n",
                 static_cast<long long>(report.code.staticShared), dynamic.c_str());
     std::printf("  spills     %lld bytes stored, %lld loaded; stack %lld\n",
@@ -67,11 +75,11 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
                   100 * report.occupancy.fraction, std::string(report.occupancy.limiter).c_str());
     if (const LaunchCost *launchCost = costOf(cost, launch.symbol)) {
       printPlan(*cost, launch.symbol);
-      printCost(*launchCost);
+      printCost(*cost, *launchCost);
     }
   }
   for (const Scratch &scratch : executable.plan.scratch)
-    std::printf("scratch  %s bytes%s: %s\n", scratch.bytes.str(signature.variable_names()).c_str(),
+    std::printf("scratch  %s bytes%s: %s\n", valueText(scratch.bytes, signature, known).c_str(),
                 scratch.zeroed     ? ", zeroed"
                 : scratch.restored ? ", restored"
                                    : "",
@@ -98,7 +106,7 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   for (const LaunchCost &launch : cost->kernel.launches) {
     std::printf("%s\n", launch.symbol.c_str());
     printPlan(*cost, launch.symbol);
-    printCost(launch);
+    printCost(*cost, launch);
   }
   printTotal(*cost);
   return Done;
@@ -136,7 +144,7 @@ std::string bundleJson(const BundleKernel &kernel) {
       text += text.back() == '[' ? "{\"symbol\":" : ",{\"symbol\":";
       quoteJson(launch.symbol, text);
       text += ",\"grid\":";
-      quoteJson(gridText(launch, kernel.signature), text);
+      quoteJson(gridText(launch, kernel.signature, {}), text);
       text +=
           ",\"threads\":" + std::to_string(launch.block[0] * launch.block[1] * launch.block[2]) +
           "}";
@@ -314,7 +322,7 @@ int inspect(InspectOptions &options) {
   if (json)
     std::printf("%s\n", inspectJson(reports, *executable, *cost, signature).c_str());
   else
-    printText(reports, *executable, *cost, signature);
+    printText(reports, *executable, *cost, signature, knownOf(*given));
   return Done;
 }
 

@@ -3,7 +3,8 @@
 #include "passes/analysis/FusionChoices.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -47,8 +48,11 @@ static StringRef firstNameOf(ComputeOp compute) {
   return cast<StringAttr>(compute.getNames()[0]).getValue();
 }
 
+bool isPlural(ComputeOp compute) { return compute.getNames().size() > 1; }
+
 void noteStored(ComputeOp compute, StringRef pass, const Twine &why) {
-  add(compute.getLoc(), compute, pass, Verdict::Declined, describe(compute) + " is stored: " + why,
+  add(compute.getLoc(), compute, pass, Verdict::Declined,
+      describe(compute) + (isPlural(compute) ? " are stored: " : " is stored: ") + why,
       firstNameOf(compute));
 }
 
@@ -84,27 +88,45 @@ SmallVector<Note> getNotes(KernelOp kernel) {
 
 void dropNotes(KernelOp kernel) { kernel->removeAttr(notesName); }
 
-std::string describe(ReduceOp reduce) {
+/// "a", "a and b", "a, b and c".
+static std::string listOf(ArrayRef<std::string> words) {
   std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(reduce.getKinds(), os, [&](Attribute kind) {
-    os << stringifyReduceKind(cast<ReduceKindAttr>(kind).getValue());
-  });
-  os << " over ";
-  llvm::interleaveComma(reduce.getIndexNames(), os,
-                        [&](Attribute name) { os << cast<StringAttr>(name).getValue(); });
+  for (const auto &[i, word] : llvm::enumerate(words))
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + word;
+  return text;
+}
+
+/// "max", "two sums", "max and two sums": reductions of one loop.
+static std::string describeKinds(ArrayAttr kinds) {
+  llvm::MapVector<StringRef, unsigned> counts;
+  for (Attribute kind : kinds)
+    ++counts[stringifyReduceKind(cast<ReduceKindAttr>(kind).getValue())];
+  SmallVector<std::string> words;
+  for (const auto &[kind, count] : counts)
+    words.push_back(count == 1   ? kind.str()
+                    : count == 2 ? "two " + kind.str() + "s"
+                                 : std::to_string(count) + " " + kind.str() + "s");
+  return listOf(words);
+}
+
+std::string describe(ReduceOp reduce) {
+  SmallVector<std::string> indices;
+  for (Attribute name : reduce.getIndexNames())
+    indices.push_back(cast<StringAttr>(name).getValue().str());
+  const std::string kinds = describeKinds(reduce.getKinds()),
+                    over = " over " + llvm::join(indices, ", ");
+  std::string text =
+      reduce.getKinds().size() == 1 ? kinds + over : "loop" + over + " (" + kinds + ")";
   if (auto compute = reduce->getParentOfType<ComputeOp>())
-    os << " in " << describe(compute);
+    text += " in " + describe(compute);
   return text;
 }
 
 std::string describe(ComputeOp compute) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(compute.getNames(), os, [&](Attribute name) {
-    os << '\'' << cast<StringAttr>(name).getValue() << '\'';
-  });
-  return text;
+  SmallVector<std::string> names;
+  for (Attribute name : compute.getNames())
+    names.push_back(("'" + cast<StringAttr>(name).getValue() + "'").str());
+  return listOf(names);
 }
 
 } // namespace tk

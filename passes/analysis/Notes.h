@@ -41,10 +41,12 @@ mlir::SmallVector<Note> getNotes(KernelOp kernel);
 /// Drops the notes, e.g. before the kernel's text becomes part of a key.
 void dropNotes(KernelOp kernel);
 
-/// "'p.max' (max over j)": how a note names a reduction inside a statement.
+/// "max over j in 'p'", or "loop over j (max and two sums) in 'o'": how a note names a reduction.
 std::string describe(ReduceOp reduce);
-/// "'o'" or "'o', 'lse'": how a note names a statement.
+/// "'o'" or "'o' and 'lse'": how a note names a statement.
 std::string describe(ComputeOp compute);
+/// Whether a statement has several names, so that its verb is "are".
+bool isPlural(ComputeOp compute);
 
 } // namespace tk
 

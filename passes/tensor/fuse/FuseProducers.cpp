@@ -304,7 +304,9 @@ unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
   SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
   for (Read read : reads) {
     noteInlined(read.load, compute, passName,
-                describe(compute) + " is computed where " + describe(read.consumer) + " reads it" +
+                describe(compute) + (isPlural(compute) ? " are" : " is") + " computed where " +
+                    describe(read.consumer) + (isPlural(read.consumer) ? " read" : " reads") +
+                    (isPlural(compute) ? " them" : " it") +
                     (isInlinedByTime(read.producer)
                          ? ": the kernel is predicted to take less time so"
                          : ""));

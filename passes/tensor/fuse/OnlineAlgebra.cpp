@@ -75,6 +75,19 @@ private:
 };
 } // namespace
 
+/// An operation in the words of a note.
+static StringRef describeOperation(Operation *op) {
+  if (isa<arith::SubFOp>(op))
+    return "a difference";
+  if (isa<arith::AddFOp>(op))
+    return "a sum of two values";
+  if (isa<arith::DivFOp, DivOrZeroOp>(op))
+    return "a quotient";
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp, arith::MinNumFOp>(op))
+    return "a maximum or minimum";
+  return op->getName().stripDialect();
+}
+
 bool Separator::separate(Value term) {
   if (!onEarlier.on(term))
     return true;
@@ -95,7 +108,7 @@ bool Separator::separate(Value term) {
     return separateExpDiff(diff);
   if (isa<math::ExpOp, math::Exp2Op>(op))
     return separateExponential(op);
-  return decline("an earlier result enters its term through " + op->getName().getStringRef() +
+  return decline("an earlier result enters its term through " + describeOperation(op) +
                  ", which does not separate into a product");
 }
 

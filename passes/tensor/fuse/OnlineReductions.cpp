@@ -111,12 +111,10 @@ static std::string describeFactor(const ExponentialFactor &factor) {
 static SmallVector<std::string> describeDerivation(ArrayRef<OnlineMember> members) {
   SmallVector<std::string> lines;
   for (const OnlineMember &member : members) {
-    std::string line = describe(member.reduce);
-    if (member.separation.factors.empty())
-      line += ": carried as it is";
+    std::string line = describe(member.reduce) + " is part of one loop";
     for (const ExponentialFactor &factor : member.separation.factors)
-      line += ": its terms separate, so that it is multiplied by " + describeFactor(factor) +
-              " when the running " + (factor.negated ? "minimum" : "maximum") + " changes";
+      line += ": it is multiplied by " + describeFactor(factor) + " when the running " +
+              (factor.negated ? "minimum" : "maximum") + " changes";
     lines.push_back(std::move(line));
   }
   return lines;
@@ -207,7 +205,7 @@ private:
   void join(ArrayRef<OnlineMember> group) {
     SmallVector<std::string> lines = describeDerivation(group);
     for (auto [member, line] : llvm::zip_equal(group, lines))
-      note(member.reduce, passName, Verdict::Derived, "in one loop: " + line);
+      note(member.reduce, passName, Verdict::Derived, "the " + line);
     ReduceOp online = OnlineBuilder(group).build();
     alignFactors(online);
     SmallVector<StringRef> refs(lines.begin(), lines.end());

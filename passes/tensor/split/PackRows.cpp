@@ -115,9 +115,8 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
         patterns.run("unit-rows", [&] { made = addUnitRow(compute, *chain); });
         if (made) {
           note(made, passName, Verdict::Derived,
-               describe(made) +
-                   " gets a row of one element, so that its operands are read once for all "
-                   "columns");
+               "the row of " + describe(made) +
+                   " is one element, so that operands are read once for all columns");
           ++numPacked;
         }
         continue;

@@ -189,7 +189,8 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   if (!chosen)
     return StringRef(isOfElements()
                          ? "its results are many, or their rows are held, or sizes are not known"
-                         : "its rows are too many for one tile, or sizes are not known");
+                     : chain.countRows(kernel, compute) ? "it has more rows than one tile"
+                                                        : "its number of rows is not known");
   how = *chosen;
   setRange();
   // Of its states, which other statements read, it gets a row.

@@ -18,7 +18,7 @@
 // CHECK-NOT: tk.compute
 // CHECK: tk.return
 
-// NOTES: its terms separate, so that it is multiplied by exp(old - new) when the running maximum changes
+// NOTES: is part of one loop: it is multiplied by exp(old - new) when the running maximum changes
 // NOTES: tk-online-reductions
 tk.kernel @attention dims ["B", "H", "G", "S", "T", "D", "E"]
     params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">, #tk.param<"scale">]

@@ -152,7 +152,7 @@ tk.kernel @linear_gelu dims ["M", "K", "N"]
 // CHECK: tk.reduce [#tk.kind<sum>]
 // CHECK-NOT: tk.reduce
 // CHECK: names ["z"]
-// CHECK: is a loop of its own: an earlier result enters its term through arith.subf
+// CHECK: is a loop of its own: an earlier result enters its term through a difference
 tk.kernel @layernorm dims ["R", "C"]
     params [#tk.param<"x">, #tk.param<"gamma">]
     results ["z"] {
