@@ -35,11 +35,15 @@ static constexpr double equalTimes = 0.001;
 /// Schedules that take longer than so many times the plan are not listed.
 static constexpr double slowestSchedule = 1.5;
 
+/// The pass that chooses plans. Its facts are the plan itself: without it there is another plan,
+/// not one rewrite less.
+static constexpr llvm::StringLiteral planner = "tk-choose-schedule";
+
 static json::Array withoutRewrites(const SourceOptions &options, const std::string &target,
                                    const std::string &kernel, const KernelView &view) {
   std::set<std::string> named;
   for (const CompiledSource::Remark &remark : view.remarks)
-    if (!remark.declined && isKnownPass(remark.pass))
+    if (!remark.declined && isKnownPass(remark.pass) && remark.pass != planner)
       named.insert(remark.pass);
   const std::vector<std::string> passes(named.begin(), named.end());
   std::vector<std::optional<double>> times(passes.size());

@@ -111,6 +111,7 @@ def check_choices(document):
     expect(choices["own_us"] > 0, choices["own_us"])
     without = {choice["pass"]: choice["us"] for choice in choices["without"]}
     expect(set(without) <= {remark["pass"] for remark in document["remarks"] if remark["verdict"] == "derived"}, without)
+    expect("tk-choose-schedule" not in without, "the plan is no rewrite")
     # Without the online form the scores are stored.
     expect(without["tk-online-reductions"] > 1.2 * choices["own_us"], (choices["own_us"], without))
     # Both times of each tensor that is inlined: what is stored takes a launch more.
