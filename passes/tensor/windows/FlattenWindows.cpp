@@ -26,6 +26,7 @@
 //    0 between groups. If the phases of a transposed convolution have few rows each, they are rows
 //    of one product, whose weights are 0 at taps of other phases. Results that are NaN are computed
 //    again, since 0 times infinity is NaN.
+//    Products over the same windows store these once (EqualOperands.cpp).
 //    A sum over pixels, such as a gradient by weights, counts these as its terms (CountTerms.cpp).
 // 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
 //    multiply slices of it.
@@ -55,6 +56,7 @@
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/CountedTerms.h"
+#include "passes/tensor/windows/EqualOperands.h"
 #include "passes/tensor/windows/FlattenedSum.h"
 #include "passes/tensor/windows/RoundedFactor.h"
 
@@ -290,19 +292,23 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     getOperation()->walk([&](KernelOp kernel) {
       if (kernel->hasAttr("tk.schedules"))
         return; // its blocks name indices, and say what becomes of each
+      bool isAnyFlat = false;
       for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
         for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
-          flattenRounded(kernel, compute, reduce, target.getProcessors());
+          isAnyFlat |= flattenRounded(kernel, compute, reduce, target.getProcessors());
+      if (isAnyFlat)
+        shareEqualOperands(kernel);
     });
   }
 
   /// A factor that is rounded to 16 bits where it is read is stored so, if the sum is flattened
-  /// then.
-  void flattenRounded(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
+  /// then. Returns whether it is.
+  bool flattenRounded(KernelOp kernel, ComputeOp compute, ReduceOp reduce, int64_t processors) {
     std::optional<RoundedFactor> rounded = RoundedFactor::of(compute, reduce);
     const bool isFlat = flatten(kernel, compute, reduce, processors, rounded.has_value());
     if (rounded)
       isFlat ? rounded->keep() : rounded->undo();
+    return isFlat;
   }
 
   /// True if the sum's factors are to be stored as they are multiplied.
