@@ -178,10 +178,10 @@ struct Analysis {
     return shared;
   }
 
-  /// The index to tile of the factor over `own` but not `other`: of an outer product of a chain one
-  /// that an inner one has rows along, too.
+  /// The index to tile of the factor over `own` but not `other`: one that no inner product shares.
   Value pickLink(ReduceOp op, const IndexSet &own, const IndexSet &other) {
-    IndexSet apart = sharedInside(op);
+    auto outer = op->getParentOfType<ReduceOp>();
+    IndexSet apart = sharedInside(outer ? outer : op);
     apart.insert_range(other);
     Value found = pickAmong(own, apart, false);
     return found ? found : pick(own, other, /*mayBeUnit=*/true);
