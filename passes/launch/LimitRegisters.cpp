@@ -51,7 +51,6 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/Declines.h"
 #include "passes/analysis/TileLoops.h"
-#include "passes/launch/ChainedProducts.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/OperationCost.h"
@@ -370,8 +369,7 @@ private:
       withLoads = std::max(withLoads, held + registersBehind(op));
     });
     if (across < 0 || hasProduct)
-      return giveAllRegisters(function) ||
-             decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
+      return decline(function, "tk-limit-registers:blocks", "the function reduces no rows");
     if (hasStates)
       return decline(function, "tk-limit-registers:blocks", "threads carry the states of a scan");
     across = std::max(across, carried);

@@ -300,7 +300,9 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
       (getSizeFact(kernel, upperBound).divisor % size == 0 || isMultiple(to, size));
   axes[id].limit = isWhole && (upper.axes.empty() || isProducts) ? Value() : to;
   // Operands of products are masked behind their loads, which may bring elements that no term has.
-  if (isProducts && upper.axes.empty() != lower.axes.empty()) {
+  const bool hasInner = !op.getBlock()->getOps<tk::ReduceOp>().empty();
+  if (isProducts && upper.axes.empty() != lower.axes.empty() &&
+      (!hasInner || (isWhole && lower.axes.empty()))) {
     axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
     axes[id].coversTiles = axes[id].coveringExtent && getConstantIndex(lowerBound) == 0 &&
                            getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
