@@ -176,6 +176,48 @@ std::optional<int64_t> countKnownTerms(ReduceOp reduce, int64_t most) {
   return terms;
 }
 
+/// Does each element read terms of its own?
+static bool readsOwnTerms(ReduceOp reduce) {
+  const unsigned all = reduce->getParentOfType<ComputeOp>().getNumIndices();
+  bool isOwn = false;
+  reduce.getBody().walk([&](LoadOp load) {
+    unsigned outer = 0, inner = 0;
+    llvm::SmallDenseSet<BlockArgument, 8> seen;
+    for (Value place : load.getIndices())
+      for (BlockArgument index : getIterationIndices(place))
+        if (seen.insert(index).second)
+          (isa<ComputeOp>(index.getOwner()->getParentOp()) ? outer : inner) += 1;
+    isOwn |= outer == all && inner > 0;
+  });
+  return isOwn;
+}
+
+/// True if the reader has a block for each of its rows, of which there are fewer than
+/// multiprocessors: a long reduction for each element of a row would leave the others idle.
+static bool leavesBlocksIdle(ReduceOp reduce, ComputeOp consumer) {
+  auto target =
+      consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target || consumer.getNumIndices() < 2 || countKnownTerms(reduce, fewRepeatedTerms) ||
+      !readsOwnTerms(reduce))
+    return false;
+  BlockArgument row = consumer.getIndex(consumer.getNumIndices() - 1);
+  int64_t rows = 1;
+  for (BlockArgument index : consumer.getBlock()->getArguments().drop_back()) {
+    const int64_t upper = getUpperBound(getExtent(index, consumer));
+    if (upper < 0 || upper >= target.getProcessors() || rows >= target.getProcessors())
+      return false;
+    rows *= std::max<int64_t>(upper, 1);
+  }
+  Dependence onRow(ValueRange{row});
+  return rows < target.getProcessors() &&
+         llvm::any_of(
+             consumer.getBlock()->getOps<ReduceOp>(),
+             [&](ReduceOp other) {
+               return other.getNumIndices() == 1 && !onRow.on(other.getResult(0)) &&
+                      rangesOver(other, 0, getExtent(row, consumer));
+             });
+}
+
 /// For how many values of indices without tiles `reduce` may be repeated.
 static int64_t repeatedValues(ReduceOp reduce) {
   std::optional<int64_t> terms = countKnownTerms(reduce, fewRepeatedTerms);
@@ -263,10 +305,13 @@ std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &r
     return "it is read at an index expression, so that its reductions would be repeated";
   if (isUnderSoftmax(read) || isCarriedByReader(reduce, read))
     return std::nullopt;
-  if (reach.extra.empty())
+  if (reach.extra.empty()) {
+    if (leavesBlocksIdle(reduce, read.consumer))
+      return "its reader has a block for each of few rows";
     return delaysParts(reduce, read)
                ? std::optional<std::string>("parts of what its reader reduces would wait for it")
                : std::nullopt;
+  }
   if (isRowOf(reduce, reach.extra, read.consumer) && runsAlong(reduce) && !runsAcross(reduce) &&
       !followsProduct(read.consumer)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
