@@ -148,9 +148,12 @@ bool Layout::isUnaryMinus(std::size_t index) const {
 }
 
 bool Layout::isDroppedSemicolon(std::size_t index) const {
-  return lexed.tokens[index].kind == TokenKind::Semicolon && brackets.empty() &&
-         lexed.tokens[index + 1].newlineBefore && previous != none &&
-         !lexed.tokens[index].newlineBefore;
+  std::size_t last = index; // of those that stand side by side
+  while (lexed.tokens[last].kind == TokenKind::Semicolon && !endsLine(last) &&
+         lexed.tokens[last + 1].kind == TokenKind::Semicolon)
+    ++last;
+  return lexed.tokens[index].kind == TokenKind::Semicolon && brackets.empty() && endsLine(last) &&
+         previous != none && !lexed.tokens[index].newlineBefore;
 }
 
 bool Layout::spaceBetween(std::size_t left, std::size_t right) const {

@@ -158,6 +158,8 @@ TEST_CASE("schedules, grads, attributes, semicolons") {
         "grad g = k wrt (a, b)\n"
         "schedule k for sm_90a when (M >= 2) { tile i = 128, j = 64; raster = grouped(8)\n"
         "}\n");
+  CHECK(checked("kernel k() -> (y: f32[]) {;;; ;\n  y = 1 ;;\n}\n") ==
+        "kernel k() -> (y: f32[]) {\n  y = 1\n}\n");
 }
 
 TEST_CASE("a mesh and the axes behind extents") {
