@@ -1,7 +1,7 @@
 //===- EqualOperands.cpp - operands of several products --------------------===//
 #include "passes/tensor/windows/EqualOperands.h"
 
-#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/EqualComputes.h"
 #include "passes/tensor/normalize/PadConditions.h"
 
 using namespace mlir;
@@ -13,31 +13,22 @@ static bool isElementwise(ComputeOp compute) {
          llvm::none_of(*compute.getBlock(), [](Operation &op) { return op.getNumRegions() != 0; });
 }
 
-static bool areEqual(ComputeOp a, ComputeOp b) {
-  if (a.getResultTypes() != b.getResultTypes() || a.getNumIndices() != b.getNumIndices() ||
-      a.getIndicesOf(0) != b.getIndicesOf(0))
-    return false;
-  ScalarEquality equality;
-  if (!equality.equal(a.getExtents(), b.getExtents()))
-    return false;
-  for (auto [x, y] : llvm::zip_equal(a.getBlock()->getArguments(), b.getBlock()->getArguments()))
-    equality.identify(x, y);
-  return equality.equal(a.getYield().getValues(), b.getYield().getValues());
-}
-
 void tk::shareEqualOperands(KernelOp kernel) {
   SmallVector<ComputeOp> kept;
   for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>())) {
     if (!isElementwise(compute))
       continue;
-    auto *same = llvm::find_if(kept, [&](ComputeOp other) { return areEqual(other, compute); });
-    if (same == kept.end()) {
+    ComputeOp same = findEqual(kept, compute);
+    const bool isOne = same && same->getResultTypes() == compute->getResultTypes() &&
+                       same.getIndicesOf(0) == compute.getIndicesOf(0);
+    // A result of the kernel keeps its own statement, which may write where the caller says.
+    if (!isOne || llvm::any_of(compute->getUsers(), llvm::IsaPred<ReturnOp>)) {
       kept.push_back(compute);
       continue;
     }
     if (Attribute isApart = compute->getAttr(storedApartAttrName))
-      (*same)->setAttr(storedApartAttrName, isApart);
-    compute->replaceAllUsesWith(same->getOperation()->getResults());
+      same->setAttr(storedApartAttrName, isApart);
+    compute->replaceAllUsesWith(same->getResults());
     compute.erase();
   }
 }
